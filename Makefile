@@ -1,0 +1,42 @@
+# Everything runs in a virtual environment of the project's own, made on first use.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# torch is pinned before the project is installed: a range would let pip choose a CUDA build.
+TORCH ?= torch==2.13.0
+# A spinning OpenMP pool slows every engine step 20 to 100 times as soon as anything else runs.
+export GOMP_SPINCOUNT := 0
+
+.PHONY: conform test lint protos buf clean
+
+conform: $(VENV)/ready
+	$(BIN)/oe-conform run --budget quick
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/protos.py --check
+
+protos: $(VENV)/ready
+	$(BIN)/python tools/protos.py
+
+# Needs Node.js; the version of buf is pinned by package-lock.json.
+buf:
+	npm ci --ignore-scripts --no-audit --no-fund
+	npx --no-install buf lint
+	npx --no-install buf breaking --against proto/image.binpb
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --editable '.[engine]' --group dev
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist node_modules

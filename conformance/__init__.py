@@ -1,0 +1,1 @@
+"""Judges inference engines against the OpenEngine profiles, with evidence for every failure."""

@@ -1,0 +1,48 @@
+"""Checks: the code that judges requirements. `all_checks` gives every one by requirement id."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from importlib import import_module
+from types import MappingProxyType, ModuleType
+
+from conformance.checks.check import Check
+from conformance.model.registry import default_registry
+
+PACKAGES = ("conformance.checks.core",)
+
+
+def all_checks(known: Container[str] | None = None) -> Mapping[str, Check]:
+    """Every check of the suite; `known` holds the ids of all requirements, by default the shipped.
+
+    Raises ImportError as `collect` does.
+    """
+    packages = [import_module(name) for name in PACKAGES]
+    known = default_registry().by_id if known is None else known
+    return collect(known, [module for package in packages for module in package.MODULES])
+
+
+def collect(known: Container[str], modules: Iterable[ModuleType]) -> Mapping[str, Check]:
+    """The checks that are attributes of `modules`, by requirement id.
+
+    Raises ImportError for a check of an id that is not in `known` and for two checks of one id.
+    """
+    found: dict[str, Check] = {}
+    for module in modules:
+        for item in _checks_of(module):
+            if item.requirement not in known:
+                raise ImportError(f"check {item.name} is for {item.requirement}: no such id")
+            other = found.setdefault(item.requirement, item)
+            if other is not item:
+                raise ImportError(
+                    f"checks {other.name} and {item.name} are both for {item.requirement}"
+                )
+    return MappingProxyType(found)
+
+
+def _checks_of(module: ModuleType) -> Iterable[Check]:
+    for value in vars(module).values():
+        if isinstance(value, Check):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (item for item in value if isinstance(item, Check))

@@ -1,0 +1,58 @@
+"""How failures are reported: by status or by event, and with what words (ERR-001 to 007)."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from conformance.checks.case import Case
+from conformance.checks.check import Check
+from conformance.checks.core import stream_cases as tables
+from conformance.checks.core.laws import follow_optional, law_check
+from conformance.strategies import cases, single_faults
+from conformance.wire.declared import Declared
+
+
+def _served_or_refused(declared: Declared) -> st.SearchStrategy[Case]:
+    return cases(declared) | single_faults(declared)
+
+
+CHECKS: tuple[Check, ...] = (
+    law_check(
+        "ERR-001",
+        advice="After acceptance report a failure as EngineError and close with OK; before it "
+        "use a status and send no event.",
+        table=tables.plain_and_faulty,
+        strategy=_served_or_refused,
+    ),
+    law_check(
+        "ERR-002",
+        advice="Give every EngineError a code and a message.",
+        table=tables.plain_and_faulty,
+    ),
+    law_check(
+        "ERR-004",
+        advice="Add the trailer openengine-error-code with the ErrorCode name that belongs to "
+        "the status.",
+        table=tables.one_fault_per_row,
+        strategy=single_faults,
+    ),
+    law_check(
+        "ERR-005",
+        advice="Set retryable only for failures that the same request can survive later.",
+        table=tables.one_fault_per_row,
+        strategy=single_faults,
+        body=follow_optional,
+    ),
+    law_check(
+        "ERR-006",
+        advice="Validate the field before it is used: an exception on the way became INTERNAL or "
+        "UNKNOWN.",
+        table=tables.every_fault,
+        strategy=single_faults,
+    ),
+    law_check(
+        "ERR-007",
+        advice="Name the field in error messages, never the prompt or a metadata value.",
+        table=tables.marked,
+    ),
+)

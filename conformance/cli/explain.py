@@ -1,0 +1,61 @@
+"""`oe-conform explain ID`: what a requirement says, how it is checked, how to mend a failure."""
+
+from __future__ import annotations
+
+import textwrap
+
+import rich_click as click
+
+from conformance.checks import all_checks
+from conformance.model.registry import default_registry
+from conformance.model.requirement import Requirement
+from conformance.mutants.table import MUTANTS
+
+# Where a requirement comes from; the letters of the profile files.
+_SOURCES = {
+    "P": "profile proposal",
+    "O": "orchestration contract",
+    "U": "upstream API text",
+    "H": "an earlier upstream draft",
+    "G": "gRPC health checking protocol",
+    "W": "W3C trace context",
+    "D": "decided by this project",
+}
+
+
+@click.command()
+@click.argument("requirement")
+def explain(requirement: str) -> None:
+    """Explain the requirement with this id: text, source, check, mutants, how to fix."""
+    row = default_registry().requirement(requirement)
+    check = all_checks().get(row.id)
+    mutants = [mutant for mutant in MUTANTS if mutant.requirement == row.id]
+    profile = default_registry().profile(row.profile)
+    click.echo(f"{row.id}  {row.level.value}  {profile.title}\n")
+    click.echo(_wrapped(row.text) + "\n")
+    sources = ", ".join(_SOURCES[letter] for letter in row.sources)
+    click.echo(f"Source:   {sources}")
+    click.echo(f"Applies:  {row.applies or 'always'}")
+    for line in _conditions(row):
+        click.echo(line)
+    click.echo(f"Check:    {check.name if check else 'none yet: reported as unchecked'}")
+    for mutant in mutants:
+        click.echo(f"Mutant:   {mutant.name}: {mutant.story}")
+    if not mutants:
+        click.echo("Mutant:   none")
+    if check is not None:
+        click.echo("\nHow to fix\n" + _wrapped(check.advice))
+
+
+def _conditions(row: Requirement) -> list[str]:
+    lines = []
+    if row.needs:
+        lines.append(f"Needs:    {', '.join(sorted(need.value for need in row.needs))}")
+    if row.legacy:
+        tolerated = f"; only warned about: {row.tolerates}" if row.tolerates else ""
+        lines.append(f"Legacy:   binds v0.1.0 engines too{tolerated}")
+    return lines
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, width=88, initial_indent="  ", subsequent_indent="  ")

@@ -1,0 +1,66 @@
+"""Entry point of `oe-conform`: every error becomes one line and exit code 2."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+
+import rich_click as click
+
+from conformance.cli.explain import explain
+from conformance.cli.judge import judge
+from conformance.cli.list import list_rows
+from conformance.cli.mutants import mutants
+from conformance.cli.replay import replay
+from conformance.cli.requirements import requirements
+from conformance.cli.run import run
+from conformance.errors import ConformError
+
+# Exit code for "could not be judged": bad options, unreachable target, harness error.
+NOT_JUDGED = 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="oe-conform", prog_name="oe-conform")
+def cli() -> None:
+    """Judge an inference engine against the OpenEngine profiles.
+
+    Exit codes: 0 everything judged holds, 1 a requirement is broken, 2 nothing could be judged.
+    """
+
+
+for command in (run, list_rows, explain, replay, judge, mutants, requirements):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    # A CI system that gives up sends SIGTERM; the calls on the target must end then too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = cli.main(args=arguments, prog_name="oe-conform", standalone_mode=False)
+    except click.UsageError as error:
+        where = f"{error.ctx.command_path}: " if error.ctx is not None else ""
+        _stop(f"{where}{error.format_message()}")
+    except click.ClickException as error:
+        _stop(error.format_message())
+    except ConformError as error:
+        _stop(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        _stop("interrupted")
+    except BrokenPipeError:
+        # The reader of our output has left (`oe-conform list | head`); nobody is there to be told.
+        sys.stderr.close()
+        sys.exit(NOT_JUDGED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _stop(message: str) -> None:
+    line = " ".join(message.split())
+    click.echo(f"oe-conform: {line}", err=True)
+    sys.exit(NOT_JUDGED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""`oe-conform run`: judge a target and write reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from conformance.cli.target_options import TargetOptions, target_options
+from conformance.errors import ConfigError
+from conformance.model.registry import default_registry
+from conformance.model.requirement import Level
+from conformance.reports import FORMATS, write_report
+from conformance.reports.terminal import Progress, print_report
+from conformance.runner.budget import BUDGETS
+from conformance.runner.run import run as run_suite
+from conformance.runner.selection import Selection, validated
+from conformance.runner.session import Options
+from conformance.runner.store import DIRECTORY, save
+
+
+@click.command()
+@target_options
+@click.option("--model", default="", help="Model to test. Default: the first one served.")
+@click.option("--profile", "profiles", multiple=True, help="Judge only this profile; repeatable.")
+@click.option("--id", "ids", multiple=True, help="Run only this requirement id or glob.")
+@click.option("--exclude", multiple=True, help="Leave out this id or glob: a partial verdict.")
+@click.option(
+    "--level",
+    type=click.Choice([level.value for level in Level], case_sensitive=False),
+    default=Level.MAY.value,
+    help="Weakest level that is run.",
+)
+@click.option("--budget", type=click.Choice(list(BUDGETS)), default="standard")
+@click.option("--seed", type=int, help="Repeats the generated requests of an earlier run.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=1, help="Checks at a time.")
+@click.option("--time-limit", type=click.FloatRange(min=0.1), help="Seconds for the whole run.")
+@click.option(
+    "--ready-timeout",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Seconds until the target must answer.",
+)
+@click.option(
+    "--slow-factor",
+    type=click.FloatRange(min=1.0),
+    default=1.0,
+    show_default=True,
+    help="Widens every time limit.",
+)
+@click.option("--dialect", default="", help="Wire dialect, where schema_release does not tell.")
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    metavar="FORMAT:FILE",
+    help=f"Write a report; formats: {', '.join(FORMATS)}. Repeatable.",
+)
+@click.option(
+    "--include-payloads", is_flag=True, help="Let reports hold prompts, tokens and outputs."
+)
+@click.option(
+    "--failures",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DIRECTORY,
+    show_default=True,
+    help="Where failing requests are stored for `oe-conform replay`.",
+)
+def run(
+    *,
+    where: TargetOptions,
+    model: str,
+    profiles: tuple[str, ...],
+    ids: tuple[str, ...],
+    exclude: tuple[str, ...],
+    level: str,
+    budget: str,
+    seed: int | None,
+    jobs: int,
+    time_limit: float | None,
+    ready_timeout: float,
+    slow_factor: float,
+    dialect: str,
+    reports: tuple[str, ...],
+    include_payloads: bool,
+    failures: Path,
+) -> int:
+    """Judge a target and say which profiles it may claim."""
+    outputs = [_output(report) for report in reports]
+    # Before an engine is started: a wrong name should not cost the time that takes.
+    selection = validated(Selection(profiles, ids, exclude, Level(level)), default_registry())
+    with where.open() as target, Progress() as progress:
+        options = Options(
+            target=target,
+            model=model,
+            dialect=dialect,
+            budget=BUDGETS[budget],
+            seed=seed,
+            jobs=jobs,
+            selection=selection,
+            ready_timeout=ready_timeout,
+            slow_factor=slow_factor,
+            time_limit=time_limit,
+        )
+        report = run_suite(options, progress)
+    for failure in report.failures:
+        save(failure, failures)
+    print_report(report, target)
+    for kind, path in outputs:
+        write_report(report, kind, path, include_payloads=include_payloads)
+    return report.verdict.exit_code
+
+
+def _output(text: str) -> tuple[str, Path]:
+    kind, colon, name = text.partition(":")
+    if not colon or not name or kind not in FORMATS:
+        raise ConfigError(
+            f"--report {text!r}", expected=f"FORMAT:FILE with a format of {', '.join(FORMATS)}"
+        )
+    path = Path(name)
+    if not path.parent.is_dir():
+        raise ConfigError(f"--report {text!r}: {path.parent} is not a directory")
+    return kind, path

@@ -1,0 +1,101 @@
+"""The options that say which target to reach and how; shared by every command that calls one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from conformance.runner.local_engine import local_engine
+from conformance.wire.target import Target, load_tls, metadata_from, parse_address
+
+_OPTIONS = (
+    click.option(
+        "--target",
+        metavar="ADDRESS",
+        help="host:port, dns:///host:port, unix:/path or [ipv6]:port. Without it the reference "
+        "engine is started with its small model.",
+    ),
+    click.option(
+        "--control",
+        metavar="ADDRESS",
+        help="Separate listener that serves everything but the data plane.",
+    ),
+    click.option("--tls", is_flag=True, help="Use TLS, trusting the system's certificates."),
+    click.option("--ca", metavar="FILE", help="Trust this PEM certificate instead; implies --tls."),
+    click.option("--cert", metavar="FILE", help="Client certificate (PEM) for mutual TLS."),
+    click.option("--key", metavar="FILE", help="Private key (PEM) of the client certificate."),
+    click.option("--authority", metavar="NAME", help="Server name to expect in the certificate."),
+    click.option(
+        "--metadata", metavar="KEY=VALUE", multiple=True, help="Metadata sent with every call."
+    ),
+    click.option(
+        "--metadata-env",
+        metavar="KEY=VARIABLE",
+        multiple=True,
+        help="Metadata whose value is read from an environment variable; never printed or stored.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """What the user gave of the options above."""
+
+    target: str | None
+    control: str | None
+    tls: bool
+    ca: str | None
+    cert: str | None
+    key: str | None
+    authority: str | None
+    metadata: tuple[str, ...]
+    metadata_env: tuple[str, ...]
+
+    @contextmanager
+    def open(self) -> Iterator[Target]:
+        """The target; a reference engine runs behind it while the block does, if none is named.
+
+        Raises ConfigError for options that cannot be used.
+        """
+        if self.target is None:
+            with local_engine() as address:
+                yield self._at(address)
+        else:
+            yield self._at(self.target)
+
+    def _at(self, address: str) -> Target:
+        return Target(
+            address=parse_address(address),
+            control=parse_address(self.control) if self.control else None,
+            tls=load_tls(
+                enabled=self.tls,
+                ca=_path(self.ca),
+                cert=_path(self.cert),
+                key=_path(self.key),
+            ),
+            authority=self.authority,
+            metadata=metadata_from(self.metadata, self.metadata_env),
+        )
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options above to a command, which gets them as one `where: TargetOptions`."""
+
+    @functools.wraps(command)
+    def with_target(**arguments: Any) -> Any:
+        given = {field.name: arguments.pop(field.name) for field in fields(TargetOptions)}
+        return command(where=TargetOptions(**given), **arguments)
+
+    for option in reversed(_OPTIONS):
+        with_target = option(with_target)
+    return with_target
+
+
+def _path(name: str | None) -> Path | None:
+    return Path(name) if name else None

@@ -1,0 +1,1 @@
+"""What conformant means: profiles as data, when a rule applies, and how verdicts add up."""

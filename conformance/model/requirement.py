@@ -1,0 +1,50 @@
+"""One numbered rule of a profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from conformance.model.expression import ALWAYS, Expression
+
+
+class Level(StrEnum):
+    """Keyword of the rule; only a MUST can fail a target."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+
+
+class Need(StrEnum):
+    """What a check of the rule depends on besides the target's declarations."""
+
+    HOOK = "hook"  # the testing profile or a hook command
+    DETERMINISTIC = "deterministic"  # greedy output repeats on an idle engine
+    EXCLUSIVE = "exclusive"  # no other request may run meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A rule as the profile file states it.
+
+    `sources` are letters: P profile proposal, O orchestration contract, U upstream API text,
+    H earlier upstream draft, G gRPC health checking, W W3C trace context, D decided here.
+    `legacy` rows also bind engines that serve only Inference and Control; `tolerates` says
+    which deviation such an engine is warned for instead of failed.
+    """
+
+    id: str
+    profile: str
+    level: Level
+    text: str
+    sources: tuple[str, ...]
+    applies: Expression = ALWAYS
+    needs: frozenset[Need] = frozenset()
+    legacy: bool = False
+    tolerates: str = ""
+
+    @property
+    def group(self) -> str:
+        """The id without its number, e.g. OE-CORE-GEN."""
+        return self.id.rpartition("-")[0]

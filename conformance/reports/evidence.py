@@ -1,0 +1,79 @@
+"""A failure as text: the clause, what was expected and seen, the call, and how to see it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from google.protobuf.message import Message
+
+from conformance.checks.case import request_json
+from conformance.checks.probe import describe
+from conformance.model.registry import Registry
+from conformance.reports.redact import redacted
+from conformance.runner.result import Failure
+from conformance.runner.store import name_of
+from conformance.wire.curl import curl_line
+from conformance.wire.target import Target
+from conformance.wire.transcript import Transcript
+
+# A stream of hundreds of tokens is no timeline anybody reads: first and last events are shown.
+_SHOWN_EVENTS = 12
+
+
+def evidence(
+    failure: Failure, registry: Registry, target: Target, *, payloads: bool = False
+) -> Iterator[str]:
+    """Lines for a terminal. The request is one the suite made up and is shown whole, so that it
+    can be sent again; what the engine answered is shown only with `payloads`.
+    """
+    row = registry.requirement(failure.requirement)
+    yield f"{row.id}  {row.level.value}  {row.text}"
+    yield f"  expected  {failure.expected}"
+    yield f"  actual    {failure.actual}"
+    if failure.replays:
+        yield f"  replayed  {failure.reproduced} of {failure.replays} times"
+    if failure.check != failure.requirement:
+        yield f"  seen in   a call of the check of {failure.check}"
+    transcript = failure.transcript
+    if transcript is not None:
+        yield f"  call      {transcript.method}"
+        yield from (f"    {line}" for line in timeline(transcript, failure.event, payloads))
+        if transcript.request is not None:
+            yield f"  request   {json.dumps(request_json(transcript.request), ensure_ascii=False)}"
+    yield f"  replay    oe-conform replay {name_of(failure)} --target {target.address}"
+    if transcript is not None:
+        command = curl_line(
+            target, transcript.method, transcript.request_bytes, transcript.metadata
+        )
+        yield f"  curl      {command}"
+
+
+def timeline(transcript: Transcript, marked: int | None, payloads: bool) -> Iterator[str]:
+    """One line for each event and for the end of the call; `>` marks the offending event."""
+    moments = [
+        (
+            event.seconds,
+            f"{'>' if index == marked else ' '} {index:>3}  {_event(event.message, payloads)}",
+        )
+        for index, event in enumerate(transcript.events)
+    ]
+    if len(moments) > _SHOWN_EVENTS:
+        half = _SHOWN_EVENTS // 2
+        left_out = len(moments) - 2 * half
+        between = (moments[half][0], f"       … {left_out} events left out …")
+        moments = [*moments[:half], between, *moments[-half:]]
+    moments += [
+        (action.seconds, f"       client: {action.kind.value}") for action in transcript.actions
+    ]
+    moments.sort(key=lambda moment: moment[0])
+    for seconds, text in moments:
+        yield f"{seconds:8.3f} s {text}"
+    ending = transcript.ending
+    details = f": {ending.details}" if ending.details and payloads else ""
+    yield f"{ending.seconds:8.3f} s        end: {describe(transcript)}{details}"
+
+
+def _event(message: Message, payloads: bool) -> str:
+    content = request_json(message)
+    return json.dumps(content if payloads else redacted(content), ensure_ascii=False)

@@ -1,0 +1,172 @@
+"""The JSON report: everything in a run, versioned, and checked against its schema when written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import jsonschema
+
+from conformance.checks import all_checks
+from conformance.checks.case import request_json
+from conformance.errors import HarnessError
+from conformance.model.profile_verdict import ProfileVerdict
+from conformance.reports.redact import redacted
+from conformance.runner.report import Report
+from conformance.runner.result import Failure
+from conformance.runner.store import name_of
+from conformance.wire.transcript import Transcript
+
+SCHEMA_VERSION = 1
+_DIGITS = 6  # microseconds
+
+
+def json_report(report: Report, *, include_payloads: bool = False) -> str:
+    """The report as JSON text. Raises HarnessError if it does not match its own schema."""
+    content = report_content(report, include_payloads=include_payloads)
+    try:
+        jsonschema.Draft202012Validator(schema()).validate(content)
+    except jsonschema.ValidationError as error:
+        raise HarnessError(f"report does not match its schema: {error.message}") from error
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+@cache
+def schema() -> Any:
+    """The JSON Schema of the report."""
+    file = resources.files("conformance.reports") / "schema" / f"report-{SCHEMA_VERSION}.json"
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def report_content(report: Report, *, include_payloads: bool = False) -> dict[str, Any]:
+    """The report as a JSON object."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "suite": {"name": "oe-conform", "version": report.environment.suite},
+        "started": report.started.isoformat(timespec="seconds"),
+        "seconds": round(report.seconds, _DIGITS),
+        "seed": report.seed,
+        "budget": report.budget,
+        "slow_factor": report.slow_factor,
+        "ended_early": report.ended_early or None,
+        "environment": dataclasses.asdict(report.environment),
+        "target": _target(report),
+        "verdict": {
+            "claim": report.verdict.claim.value,
+            "text": report.verdict.text,
+            "exit_code": report.verdict.exit_code,
+        },
+        "profiles": [_profile(verdict, report) for verdict in report.verdict.profiles],
+        "requirements": _requirements(report, include_payloads=include_payloads),
+    }
+
+
+def _target(report: Report) -> dict[str, Any]:
+    declared, engine = report.declared, report.declared.engine
+    return {
+        "address": report.address,
+        "class": declared.target_class.value,
+        "dialect": declared.dialect,
+        "role": declared.role,
+        "model": declared.model_name,
+        "profiles": sorted(declared.profiles),
+        "engine_name": getattr(engine, "engine_name", ""),
+        "engine_version": getattr(engine, "engine_version", ""),
+        "instance_id": getattr(engine, "instance_id", ""),
+        "schema_release": getattr(engine, "schema_release", ""),
+        "schema_revision": getattr(engine, "schema_revision", 0),
+    }
+
+
+def _profile(verdict: ProfileVerdict, report: Report) -> dict[str, Any]:
+    profile = next(p for p in report.profiles if p.name == verdict.profile)
+    return {
+        "name": verdict.profile,
+        "version": verdict.version,
+        "stage": profile.stage,
+        "digest": profile.digest,
+        "claim": verdict.claim.value,
+        "status": verdict.status.value,
+        "text": verdict.text,
+        "expected": verdict.expected,
+        "executed": verdict.executed,
+        "counts": {status.value: count for status, count in verdict.counts.items()},
+        "unchecked": list(verdict.unchecked),
+    }
+
+
+def _requirements(report: Report, *, include_payloads: bool) -> list[dict[str, Any]]:
+    judgements = {judgement.requirement: judgement for judgement in report.judgements}
+    checks = all_checks()
+    rows = []
+    for row in report.plan.rows:
+        requirement, judgement = row.requirement, judgements.get(row.requirement.id)
+        check = checks.get(requirement.id)
+        entry: dict[str, Any] = {
+            "id": requirement.id,
+            "profile": requirement.profile,
+            "level": requirement.level.value,
+            "check": check.name if check is not None else None,
+            "status": judgement.status.value if judgement is not None else "unchecked",
+        }
+        if judgement is not None:
+            entry |= {
+                "reason": judgement.reason.value if judgement.reason is not None else None,
+                "detail": judgement.detail,
+                "cases_run": judgement.cases_run,
+                "cases_judged": judgement.cases_judged,
+                "requests": judgement.requests,
+                "tokens": judgement.tokens,
+                "seconds": round(judgement.seconds, _DIGITS),
+            }
+        failure = report.failure(requirement.id)
+        if failure is not None:
+            entry["failure"] = _failure(failure, include_payloads=include_payloads)
+        rows.append(entry)
+    return rows
+
+
+def _failure(failure: Failure, *, include_payloads: bool) -> dict[str, Any]:
+    transcript = failure.transcript
+    return {
+        "name": name_of(failure),
+        "check": failure.check,
+        "expected": failure.expected,
+        "actual": failure.actual,
+        "replays": failure.replays,
+        "reproduced": failure.reproduced,
+        "event": failure.event,
+        "call": _call(transcript, include_payloads=include_payloads) if transcript else None,
+    }
+
+
+def _call(transcript: Transcript, *, include_payloads: bool) -> dict[str, Any]:
+    def shown(content: dict[str, Any]) -> Any:
+        return content if include_payloads else redacted(content)
+
+    ending = transcript.ending
+    call = {
+        "method": transcript.method,
+        "request": None if transcript.request is None else shown(request_json(transcript.request)),
+        # Values may be credentials of the operator's, so only names are kept.
+        "metadata": [key for key, _ in transcript.metadata],
+        "events": [
+            {
+                "seconds": round(event.seconds, _DIGITS),
+                "message": shown(request_json(event.message)),
+            }
+            for event in transcript.events
+        ],
+        "actions": [
+            {"seconds": round(action.seconds, _DIGITS), "kind": action.kind.value}
+            for action in transcript.actions
+        ],
+        "status": ending.code.name,
+        "origin": ending.origin.value,
+        "seconds": round(ending.seconds, _DIGITS),
+    }
+    # What an engine writes into a status message may quote the prompt.
+    return call | ({"details": ending.details} if include_payloads else {})

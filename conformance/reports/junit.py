@@ -1,0 +1,95 @@
+"""JUnit XML: one test case for each requirement, with its true status and clause as properties."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from conformance.model.judgement import Judgement
+from conformance.model.requirement import Requirement
+from conformance.model.status import Status
+from conformance.reports.json_report import report_content
+from conformance.runner.report import Report
+
+# JUnit knows three outcomes besides success; the property `status` keeps the true one.
+_FAILURES = frozenset({Status.FAIL, Status.FLAKY})
+_SKIPS = frozenset({Status.NOT_APPLICABLE, Status.EXCLUDED, Status.HOOK_MISSING, Status.BLOCKED})
+
+
+def junit_report(report: Report, *, include_payloads: bool = False) -> str:
+    """The report as JUnit XML. Requirements without a check are skipped cases."""
+    root = ElementTree.Element("testsuites", name="oe-conform")
+    by_id = {judgement.requirement: judgement for judgement in report.judgements}
+    contents = report_content(report, include_payloads=include_payloads)["requirements"]
+    failures = {entry["id"]: entry.get("failure") for entry in contents}
+    for profile in report.profiles:
+        suite = ElementTree.SubElement(root, "testsuite", name=profile.title)
+        suite.set("timestamp", report.started.isoformat(timespec="seconds"))
+        _property(suite, "seed", str(report.seed))
+        _property(suite, "target", report.address)
+        _property(suite, "profile_digest", profile.digest)
+        cases = [
+            _case(suite, requirement, by_id.get(requirement.id), failures[requirement.id])
+            for requirement in profile.requirements
+        ]
+        for tag, attribute in (
+            ("failure", "failures"),
+            ("error", "errors"),
+            ("skipped", "skipped"),
+        ):
+            suite.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
+        suite.set("tests", str(len(cases)))
+        suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(
+    suite: ElementTree.Element,
+    requirement: Requirement,
+    judgement: Judgement | None,
+    failure: object,
+) -> ElementTree.Element:
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        classname=f"{requirement.profile}.{requirement.group}",
+        name=requirement.id,
+        time=f"{judgement.seconds if judgement else 0:.3f}",
+    )
+    _property(case, "requirement", requirement.id)
+    _property(case, "level", requirement.level.value)
+    _property(case, "status", judgement.status.value if judgement else "unchecked")
+    _property(case, "clause", _legal(requirement.text))
+    if judgement is None:
+        ElementTree.SubElement(case, "skipped", message="unchecked: no check exists yet")
+        return case
+    detail = _legal(judgement.detail)
+    if judgement.reason is not None:
+        _property(case, "reason", judgement.reason.value)
+    if judgement.status in _FAILURES:
+        broken = ElementTree.SubElement(
+            case, "failure", message=detail, type=judgement.status.value
+        )
+        broken.text = _legal(str(failure))
+    elif judgement.status is Status.ERROR:
+        ElementTree.SubElement(case, "error", message=detail, type="error")
+    elif judgement.status in _SKIPS:
+        ElementTree.SubElement(case, "skipped", message=f"{judgement.status.value}: {detail}")
+    elif judgement.status is Status.WARN:
+        ElementTree.SubElement(case, "system-out").text = f"warning: {detail}"
+    return case
+
+
+def _property(parent: ElementTree.Element, name: str, value: str) -> None:
+    holder = parent.find("properties")
+    if holder is None:
+        holder = ElementTree.SubElement(parent, "properties")
+    ElementTree.SubElement(holder, "property", name=name, value=value)
+
+
+def _legal(text: str) -> str:
+    """The text without the control characters that XML 1.0 forbids."""
+    return "".join(
+        character if character in "\t\n" or character >= " " else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )

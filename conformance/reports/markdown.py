@@ -1,0 +1,80 @@
+"""A Markdown summary for a CI job page: the claim, a table of profiles, and what is broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from conformance.model.status import Status
+from conformance.reports.json_report import report_content
+from conformance.runner.report import Report
+
+_SHOWN = (Status.FAIL, Status.FLAKY, Status.ERROR, Status.WARN)
+
+
+def markdown_report(report: Report, *, include_payloads: bool = False) -> str:
+    """The report as GitHub-flavoured Markdown."""
+    return "\n".join(_lines(report, include_payloads=include_payloads)) + "\n"
+
+
+def _lines(report: Report, *, include_payloads: bool) -> Iterator[str]:
+    content = report_content(report, include_payloads=include_payloads)
+    target = content["target"]
+    yield "## oe-conform"
+    yield ""
+    yield f"**{_cell(report.verdict.text)}**"
+    yield ""
+    if report.ended_early:
+        yield f"The run ended early ({report.ended_early}); this is a partial report."
+        yield ""
+    yield (
+        f"Target `{_code(target['address'])}`, {target['class']}, engine "
+        f"`{_code(target['engine_name'])} {_code(target['engine_version'])}`, model "
+        f"`{_code(target['model'])}`. Suite {content['suite']['version']}, seed {report.seed}, "
+        f"budget {report.budget}."
+    )
+    yield ""
+    yield "| profile | claim | executed | pass | fail | flaky | warn | unchecked |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for verdict in report.verdict.profiles:
+        counts = verdict.counts
+        numbers = (counts.get(status, 0) for status in (Status.PASS, *_SHOWN[:2], Status.WARN))
+        yield (
+            f"| {verdict.profile} {verdict.version} | {verdict.claim.value} "
+            f"| {verdict.executed} of {verdict.expected} | "
+            + " | ".join(str(number) for number in numbers)
+            + f" | {len(verdict.unchecked)} |"
+        )
+    broken = [j for status in _SHOWN for j in report.judgements if j.status is status]
+    if broken:
+        yield ""
+        yield "| status | requirement | what was seen |"
+        yield "| --- | --- | --- |"
+        for judgement in broken:
+            yield (
+                f"| {judgement.status.value} | {judgement.requirement} "
+                f"| {_cell(judgement.detail)} |"
+            )
+    yield from _details(content)
+
+
+def _details(content: dict[str, object]) -> Iterator[str]:
+    requirements = content["requirements"]
+    for entry in requirements if isinstance(requirements, list) else ():
+        if "failure" in entry:
+            yield ""
+            yield f"<details><summary>{entry['id']}</summary>"
+            yield ""
+            yield "```json"
+            yield json.dumps(entry["failure"], indent=2, ensure_ascii=False).replace("```", "` ` `")
+            yield "```"
+            yield ""
+            yield "</details>"
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    return _cell(text).replace("`", "'")

@@ -1,0 +1,156 @@
+"""What a person sees: progress while a run goes on, then failures with evidence and the claim."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from conformance.model.registry import default_registry
+from conformance.model.status import Status
+from conformance.reports.evidence import evidence
+from conformance.runner.events import CheckFinished, RunEvent, RunStarted
+from conformance.runner.plan import Plan
+from conformance.runner.report import Report
+from conformance.wire.declared import Declared
+from conformance.wire.target import Target
+
+_STYLES = {
+    Status.PASS: "green",
+    Status.FAIL: "bold red",
+    Status.FLAKY: "bold magenta",
+    Status.ERROR: "bold yellow",
+    Status.WARN: "yellow",
+}
+# Rows that a reader must see whatever the profile's claim is.
+_NOTABLE = (Status.FAIL, Status.FLAKY, Status.ERROR, Status.WARN, Status.BLOCKED)
+
+
+class Progress:
+    """A listener of a run: a bar on a terminal, one line for each check elsewhere.
+
+    rich honours NO_COLOR and TERM=dumb; everything goes to stderr, so that stdout is the report.
+    """
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, event: RunEvent) -> None:
+        match event:
+            case RunStarted(declared, plan, seed):
+                self._console.print(Text(_headline(declared)))
+                self._console.print(Text(f"{_planned(plan)}; seed {seed}"))
+                if self._console.is_terminal:
+                    self._start_bar(len(plan.to_run))
+            case CheckFinished(result) if self._bar is not None:
+                self._bar.advance(self._bar.task_ids[0])
+            case CheckFinished(result):
+                judgement = result.judgement
+                line = f"{judgement.status.value:<14} {judgement.requirement}"
+                self._console.print(Text(f"{line}  {judgement.detail}".rstrip()))
+            case _:
+                pass
+
+    def _start_bar(self, total: int) -> None:
+        columns = (TextColumn("checks"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Bar(*columns, console=self._console, transient=True)
+        self._bar.add_task("checks", total=total)
+        self._bar.start()
+
+
+def print_report(report: Report, target: Target, *, payloads: bool = False) -> None:
+    """Print failures with their evidence, a line for each notable row, counts and the claim."""
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    registry = default_registry()
+    for failure in report.failures:
+        for line in evidence(failure, registry, target, payloads=payloads):
+            console.print(Text(line))
+        console.print()
+    for status in _NOTABLE:
+        for judgement in report.judgements:
+            if judgement.status is status:
+                style = _STYLES.get(status, "")
+                label = Text(f"{status.value:<8} {judgement.requirement:<22} ", style=style)
+                console.print(label + Text(judgement.detail))
+    for verdict in report.verdict.profiles:
+        counts = ", ".join(f"{number} {status.value}" for status, number in verdict.counts.items())
+        console.print(
+            Text(
+                f"{verdict.profile} {verdict.version}: {verdict.executed} of {verdict.expected} "
+                f"executed; {counts}; {len(verdict.unchecked)} unchecked"
+            )
+        )
+    if report.unchecked:
+        console.print(Text("unchecked (no check exists yet): " + _ranges(report.unchecked)))
+    if report.ended_early:
+        console.print(Text(f"the run ended early: {report.ended_early}; this report is partial"))
+    requests = sum(judgement.requests for judgement in report.judgements)
+    tokens = sum(judgement.tokens for judgement in report.judgements)
+    console.print(
+        Text(
+            f"{requests} requests, {tokens} tokens, {report.seconds:.1f} s, "
+            f"seed {report.seed}, budget {report.budget}"
+        )
+    )
+    console.print(Text(report.verdict.text, style="bold"))
+
+
+def _headline(declared: Declared) -> str:
+    engine = declared.engine
+    name = f"{getattr(engine, 'engine_name', '')} {getattr(engine, 'engine_version', '')}".strip()
+    advertised = ", ".join(sorted(declared.profiles)) or "none"
+    return (
+        f"{name or 'unnamed engine'}: {declared.target_class.value}, role {declared.role}, "
+        f"model {declared.model_name or 'none'}, profiles: {advertised}"
+    )
+
+
+def _planned(plan: Plan) -> str:
+    rows = [(profile, plan.of(profile)) for profile in plan.profiles]
+    parts = [
+        f"{profile.title} {sum(row.check is not None for row in of)} of {len(of)}"
+        for profile, of in rows
+    ]
+    advertised = {profile.name for profile in plan.profiles}
+    others = dict.fromkeys(
+        row.requirement.profile for row in plan.rows if row.requirement.profile not in advertised
+    )
+    text = f"will run {len(plan.to_run)} checks: {', '.join(parts) or 'no profile'}"
+    return text + (f"; not judged: {', '.join(others)}" if others else "")
+
+
+def _ranges(ids: tuple[str, ...]) -> str:
+    """`OE-CORE-GEN-001` to `-003` as `OE-CORE-GEN-001..003`: hundreds of ids fill a screen."""
+    groups: dict[str, list[int]] = {}
+    for identifier in ids:
+        prefix, _, digits = identifier.rpartition("-")
+        groups.setdefault(prefix, []).append(int(digits))
+    parts = []
+    for prefix, numbers in groups.items():
+        runs: list[list[int]] = []
+        for number in numbers:
+            if runs and number == runs[-1][-1] + 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        spelled = [f"{r[0]:03}" if len(r) == 1 else f"{r[0]:03}..{r[-1]:03}" for r in runs]
+        parts.append(f"{prefix}-{','.join(spelled)}")
+    return "  ".join(parts)

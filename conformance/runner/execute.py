@@ -1,0 +1,199 @@
+"""Judges one requirement on one target: table, search, replay, and what they add up to."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from conformance.checks.case import Case, from_json, to_json
+from conformance.checks.check import Check
+from conformance.checks.probe import Probe
+from conformance.checks.violation import NotJudged, Tolerated, Violation
+from conformance.errors import ConformError
+from conformance.laws.law import Finding
+from conformance.model.requirement import Level, Need, Requirement
+from conformance.model.status import SkipReason, Status
+from conformance.model.verdict import Judgement
+from conformance.runner.budget import Budget
+from conformance.runner.result import CheckResult, Failure
+from conformance.runner.search import Found, search, seed_of
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """Runs cases of one check and keeps count."""
+
+    check: Check
+    probe: Probe
+    run: int = 0
+    judged: int = 0
+    last_skip: str = ""
+    bystanders: dict[str, Failure] = field(default_factory=dict)
+
+    def __call__(self, case: Case) -> None:
+        """Run one case. Raises Violation; a case that judges nothing just returns."""
+        self.run += 1
+        self.probe.new_case()
+        try:
+            self.check.body(self.probe, case)
+        except NotJudged as skipped:
+            self.last_skip = str(skipped)
+        except Violation:
+            self.judged += 1
+            raise
+        else:
+            self.judged += 1
+        finally:
+            self._collect_bystanders(case)
+
+    def _collect_bystanders(self, case: Case) -> None:
+        for requirement, rulings in self.probe.log.rulings.items():
+            if requirement == self.check.requirement or requirement in self.bystanders:
+                continue
+            for ruling, transcript in rulings:
+                if isinstance(ruling, Finding):
+                    self.bystanders[requirement] = Failure(
+                        requirement,
+                        self.check.requirement,
+                        case,
+                        ruling.expected,
+                        ruling.actual,
+                        transcript,
+                        ruling.event,
+                    )
+                    break
+
+
+def execute(
+    check: Check, requirement: Requirement, probe: Probe, budget: Budget, run_seed: int
+) -> CheckResult:
+    """Judge `requirement` with its check. Interrupted and KeyboardInterrupt pass through."""
+    started = time.monotonic()
+    attempts = _Attempts(check, probe)
+    failure: Failure | None = None
+    try:
+        found = _failing(attempts, budget, run_seed)
+        if found is not None:
+            failure = _replayed(found, attempts, budget)
+        status, reason, detail = _status(requirement, attempts, found, failure)
+    except ConformError as error:
+        status, reason, detail = Status.ERROR, None, str(error)
+    except Exception as error:  # noqa: BLE001 - a fault of a check must not end the run or blame the target
+        status, reason, detail = Status.ERROR, None, f"the check itself failed: {error!r}"
+    finally:
+        probe.new_case()
+    judgement = Judgement(
+        requirement=requirement.id,
+        status=status,
+        reason=reason,
+        detail=detail,
+        cases_judged=attempts.judged,
+        cases_run=attempts.run,
+        requests=probe.spending.requests,
+        tokens=probe.spending.tokens,
+        seconds=time.monotonic() - started,
+    )
+    return CheckResult(judgement, failure, tuple(attempts.bystanders.values()))
+
+
+def reproduce(check: Check, probe: Probe, case: Case, requirement: str, times: int) -> int:
+    """How many of `times` executions of the stored case break `requirement`.
+
+    The requirement is the check's own, or a law's that one of its calls broke.
+    """
+    return sum(violation_of(check, probe, case, requirement) is not None for _ in range(times))
+
+
+def violation_of(check: Check, probe: Probe, case: Case, requirement: str) -> Violation | None:
+    """How one execution of the case breaks `requirement`; None when it does not."""
+    probe.new_case()
+    try:
+        check.body(probe, case)
+    except Violation as violation:
+        if violation.requirement == requirement:
+            return violation
+    except NotJudged:
+        return _broken_law(probe, requirement)
+    return _broken_law(probe, requirement)
+
+
+def _broken_law(probe: Probe, requirement: str) -> Violation | None:
+    for ruling, transcript in probe.log.rulings.get(requirement, []):
+        if isinstance(ruling, Finding):
+            return Violation(requirement, ruling.expected, ruling.actual, transcript, ruling.event)
+    return None
+
+
+def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> Found | None:
+    """The smallest failing case of the table and the search; a real breach before a tolerated one.
+
+    The search goes on after the table has failed: its cases shrink, those of the table do not.
+    """
+    check, probe = attempts.check, attempts.probe
+    found = _failing_in_table(attempts)
+    if check.strategy is not None:
+        searched = search(
+            attempts,
+            check.strategy(probe.declared),
+            budget=budget,
+            seed=seed_of(run_seed, check.requirement),
+            spending=probe.spending,
+        )
+        found = min((f for f in (searched, found) if f is not None), key=_size, default=None)
+    return found
+
+
+def _failing_in_table(attempts: _Attempts) -> Found | None:
+    check = attempts.check
+    tolerated: Found | None = None
+    for case in check.table(attempts.probe.declared) if check.table is not None else ():
+        try:
+            attempts(case)
+        except Tolerated as violation:
+            tolerated = tolerated or Found(case, violation)
+        except Violation as violation:
+            return Found(case, violation)
+    return tolerated
+
+
+def _size(found: Found) -> tuple[bool, int]:
+    request = found.case.request
+    return isinstance(found.violation, Tolerated), 0 if request is None else request.ByteSize()
+
+
+def _replayed(found: Found, attempts: _Attempts, budget: Budget) -> Failure:
+    check, violation = attempts.check, found.violation
+    stored = from_json(to_json(found.case))
+    reproduced = reproduce(check, attempts.probe, stored, check.requirement, budget.replays)
+    return Failure(
+        check.requirement,
+        check.requirement,
+        stored,
+        violation.expected,
+        violation.actual,
+        violation.transcript,
+        violation.event,
+        budget.replays,
+        reproduced,
+    )
+
+
+def _status(
+    requirement: Requirement, attempts: _Attempts, found: Found | None, failure: Failure | None
+) -> tuple[Status, SkipReason | None, str]:
+    if found is not None and failure is not None:
+        tolerated = isinstance(found.violation, Tolerated)
+        return failure_status(requirement, failure, tolerated=tolerated), None, failure.actual
+    if attempts.judged:
+        return Status.PASS, None, ""
+    detail = attempts.last_skip or "no case was run"
+    if Need.HOOK in requirement.needs:
+        return Status.HOOK_MISSING, SkipReason.HOOK_MISSING, detail
+    return Status.BLOCKED, SkipReason.VACUOUS, detail
+
+
+def failure_status(requirement: Requirement, failure: Failure, *, tolerated: bool) -> Status:
+    """The status that a replayed breach gives: only a MUST that breaks every time fails."""
+    if tolerated or requirement.level is not Level.MUST:
+        return Status.WARN
+    return Status.FAIL if failure.confirmed else Status.FLAKY

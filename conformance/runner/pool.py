@@ -1,0 +1,96 @@
+"""Runs the checks of a plan in worker threads: shared ones side by side, exclusive ones alone."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from conformance.checks.check import Check
+from conformance.checks.probe import Interrupted
+from conformance.runner.events import CheckFinished, CheckStarted, Listener
+from conformance.runner.plan import Row
+from conformance.runner.result import CheckResult
+from conformance.runner.session import Session
+from conformance.wire.connection import Connection
+
+
+@dataclass(slots=True)
+class Pool:
+    """Workers over one session. A check gets the same seed and budget whichever worker runs it,
+    so results do not depend on how many there are.
+    """
+
+    session: Session
+    listener: Listener
+    results: dict[str, CheckResult] = field(default_factory=dict)
+    _connections: list[Connection] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _crash: BaseException | None = None
+
+    def run(self, rows: Sequence[Row], jobs: int) -> None:
+        """Judge every row; returns when all are done or the session is stopped."""
+        self._run([row for row in rows if not row.exclusive], jobs)
+        self._run([row for row in rows if row.exclusive], 1)
+
+    def stop(self) -> None:
+        """End every running check and cancel its calls on the target."""
+        self.session.stop.set()
+        with self._lock:
+            for connection in self._connections:
+                connection.cancel_all()
+
+    def _run(self, rows: Sequence[Row], jobs: int) -> None:
+        waiting: queue.SimpleQueue[Row] = queue.SimpleQueue()
+        for row in rows:
+            waiting.put(row)
+        workers = [
+            threading.Thread(target=self._work, args=(waiting,), name=f"check-{number}")
+            for number in range(min(jobs, len(rows)))
+        ]
+        for worker in workers:
+            worker.start()
+        try:
+            for worker in workers:
+                worker.join()
+        except BaseException:
+            self.stop()
+            for worker in workers:
+                worker.join()
+            raise
+        if self._crash is not None:
+            raise self._crash
+
+    def _work(self, waiting: queue.SimpleQueue[Row]) -> None:
+        connection = self.session.connect()
+        with self._lock:
+            self._connections.append(connection)
+        try:
+            while not self.session.stop.is_set():
+                try:
+                    row = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                if row.check is not None:
+                    self._judge(row, row.check, connection)
+        except Interrupted:
+            return
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that joins
+            self._crash = error
+            self.session.stop.set()
+        finally:
+            with self._lock:
+                self._connections.remove(connection)
+            connection.close()
+
+    def _judge(self, row: Row, check: Check, connection: Connection) -> None:
+        self._tell_started(row)
+        result = self.session.judge(row, check, connection)
+        with self._lock:
+            self.results[row.requirement.id] = result
+            self.listener(CheckFinished(result))
+
+    def _tell_started(self, row: Row) -> None:
+        with self._lock:
+            self.listener(CheckStarted(row.requirement.id))

@@ -1,0 +1,76 @@
+"""The outcome of a run as data: everything that a report writer may show."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from dataclasses import dataclass
+from datetime import datetime
+
+from conformance.model.profile import Profile
+from conformance.model.verdict import Judgement, RunVerdict
+from conformance.runner.plan import Plan
+from conformance.runner.result import Failure
+from conformance.wire.declared import Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Versions that a verdict may depend on."""
+
+    suite: str
+    python: str
+    grpcio: str
+    protobuf: str
+    hypothesis: str
+    system: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One finished or stopped run.
+
+    judgements: one per requirement of the plan that has a status, in plan order. failures: the
+    evidence, by requirement id. unchecked: ids that apply and have no check. ended_early: why the
+    run stopped before its end, empty when it did not.
+    """
+
+    address: str
+    declared: Declared
+    plan: Plan
+    judgements: tuple[Judgement, ...]
+    failures: tuple[Failure, ...]
+    unchecked: tuple[str, ...]
+    verdict: RunVerdict
+    seed: int
+    budget: str
+    started: datetime
+    seconds: float
+    slow_factor: float
+    environment: Environment
+    ended_early: str = ""
+
+    def failure(self, requirement: str) -> Failure | None:
+        """The evidence against one requirement."""
+        return next((f for f in self.failures if f.requirement == requirement), None)
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The judged profiles."""
+        return self.plan.profiles
+
+
+def environment() -> Environment:
+    """The versions in this process."""
+
+    def version(package: str) -> str:
+        return importlib.metadata.version(package)
+
+    return Environment(
+        suite=version("oe-conform"),
+        python=platform.python_version(),
+        grpcio=version("grpcio"),
+        protobuf=version("protobuf"),
+        hypothesis=version("hypothesis"),
+        system=f"{platform.system()} {platform.machine()}",
+    )

@@ -1,0 +1,93 @@
+"""A whole run: open the target, judge every row of the plan, and add up the verdict."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from conformance.checks.check import Check
+from conformance.model.registry import Registry
+from conformance.model.status import SkipReason, Status
+from conformance.model.verdict import Judgement, judge_run
+from conformance.runner.bystanders import settle_bystanders
+from conformance.runner.events import Listener, RunStarted, nobody
+from conformance.runner.plan import Row
+from conformance.runner.pool import Pool
+from conformance.runner.report import Report, environment
+from conformance.runner.result import CheckResult
+from conformance.runner.session import Options, Session, open_session
+
+
+def run(
+    options: Options,
+    listener: Listener = nobody,
+    registry: Registry | None = None,
+    checks: Mapping[str, Check] | None = None,
+) -> Report:
+    """Judge a target. Ctrl-C and the time limit give a partial report that says so.
+
+    Raises ConfigError for options that cannot be used and UnreachableError for a target that
+    gives no usable answer.
+    """
+    started, clock = datetime.now(UTC), time.monotonic()
+    session = open_session(options, registry, checks)
+    listener(RunStarted(session.declared, session.plan, session.seed))
+    results, ended_early = _judge_all(session, listener)
+    judgements = tuple(
+        judgement
+        for row in session.plan.rows
+        if (judgement := _judgement(row, results, ended_early)) is not None
+    )
+    unchecked = tuple(row.requirement.id for row in session.plan.rows if row.unchecked)
+    failures = (result.failure for result in results.values() if result.failure is not None)
+    return Report(
+        address=options.target.address,
+        declared=session.declared,
+        plan=session.plan,
+        judgements=judgements,
+        failures=tuple(sorted(failures, key=lambda failure: failure.requirement)),
+        unchecked=unchecked,
+        verdict=judge_run(
+            session.plan.profiles, judgements, session.declared, interrupted=bool(ended_early)
+        ),
+        seed=session.seed,
+        budget=options.budget.name,
+        started=started,
+        seconds=time.monotonic() - clock,
+        slow_factor=options.slow_factor,
+        environment=environment(),
+        ended_early=ended_early,
+    )
+
+
+def _judge_all(session: Session, listener: Listener) -> tuple[Mapping[str, CheckResult], str]:
+    pool = Pool(session, listener)
+    limit = session.options.time_limit
+    timer = threading.Timer(limit, pool.stop) if limit is not None else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        pool.run(session.plan.to_run, session.options.jobs)
+        if session.stop.is_set():
+            return pool.results, SkipReason.TIME_LIMIT
+        return settle_bystanders(session, pool.results), ""
+    except KeyboardInterrupt:
+        return pool.results, SkipReason.INTERRUPTED
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+def _judgement(row: Row, results: Mapping[str, CheckResult], ended_early: str) -> Judgement | None:
+    identifier = row.requirement.id
+    if identifier in results:
+        return results[identifier].judgement
+    if row.status is not None:
+        return Judgement(identifier, row.status, row.reason, row.detail)
+    if row.unchecked:
+        return None
+    reason = SkipReason(ended_early) if ended_early else None
+    return Judgement(identifier, Status.ERROR, reason, "not run: the run ended early")

@@ -1,0 +1,147 @@
+"""The first step of a run: what kind of server answers, and what it says about itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+import grpc
+from google.protobuf.message import Message
+
+from conformance.errors import UnreachableError, unknown_name
+from conformance.wire.connection import Connection
+from conformance.wire.declared import Declared, TargetClass
+from conformance.wire.live_call import UNPARSABLE
+from conformance.wire.models import choose_model
+from conformance.wire.patience import Patience
+from conformance.wire.transcript import Transcript
+from oe_wire import v1
+from oe_wire.services import METHODS, Method
+
+RELEASED = "v0.1.0"
+DRAFT = "draft-4def7c5"
+# Numbering dialects of the wire; no verdict depends on them, they only name enum values.
+DIALECTS = (RELEASED, DRAFT)
+
+CAPABILITIES = METHODS["openengine.v1.OpenEngineDiscovery/GetCapabilities"]
+ENGINE_INFO = METHODS["openengine.v1.OpenEngineDiscovery/GetEngineInfo"]
+SERVER_INFO = METHODS["openengine.v1.Control/GetServerInfo"]
+# The one service of the first drafts; EngineInfo's fields 1 to 10 had today's numbers.
+SINGLE_ENGINE_INFO = Method(
+    "openengine.v1.OpenEngine",
+    "GetEngineInfo",
+    v1.GetEngineInfoRequest,
+    v1.EngineInfo,
+    server_streaming=False,
+)
+_LOGIN = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
+
+M = TypeVar("M", bound=Message)
+
+
+def detect(
+    connection: Connection, *, timeout: float, model: str | None, dialect: str | None = None
+) -> Declared:
+    """Wait for the target, find its class, and ask what it declares.
+
+    timeout: seconds for all of it together. model: the model to test, None for the first served
+    one. dialect: one of DIALECTS instead of what `schema_release` says.
+
+    Raises UnreachableError when there is no OpenEngine server or no answer in time, ConfigError
+    for a model that is not served or an unknown dialect.
+    """
+    if dialect is not None and dialect not in DIALECTS:
+        raise unknown_name("dialect", dialect, DIALECTS, source="--dialect")
+    patience = Patience(connection, timeout)
+    declared = _classify(patience)
+    release = getattr(declared.engine, "schema_release", "")
+    declared = dataclasses.replace(declared, dialect=dialect or dialect_of(release))
+    if declared.target_class is TargetClass.LEGACY_SINGLE:
+        return _single_model(declared, model)
+    declared = choose_model(patience, declared, model)
+    if declared.legacy:
+        return declared
+    answer = patience.ask(CAPABILITIES, v1.GetCapabilitiesRequest(model=declared.model_name))
+    return dataclasses.replace(declared, capabilities=_message(answer, v1.Capabilities))
+
+
+def dialect_of(schema_release: str) -> str:
+    """The dialect that a `schema_release` names; the released wire unless it names the draft."""
+    return DRAFT if "4def7c5" in schema_release else RELEASED
+
+
+def _probe(patience: Patience, method: Method, request: Message) -> Transcript:
+    """One probe of the detection table; a target that wants a login ends the detection."""
+    answer = patience.ask(method, request)
+    ending = answer.ending
+    if ending.code in _LOGIN:
+        raise UnreachableError(
+            f"{method.full_name}: {ending.code.name} ({ending.details}); expected fitting "
+            "credentials (--metadata-env, --cert)"
+        )
+    return answer
+
+
+def _classify(patience: Patience) -> Declared:
+    scope = _probe(patience, CAPABILITIES, v1.GetCapabilitiesRequest())
+    unimplemented = scope.ending.code is grpc.StatusCode.UNIMPLEMENTED
+    if not unimplemented:
+        # A broken answer is still discovery: taking the engine for a legacy one would excuse it.
+        info = _probe(patience, ENGINE_INFO, v1.GetEngineInfoRequest())
+        if answered(scope) or info.ending.ok:
+            return Declared(
+                TargetClass.PROFILE_AWARE,
+                RELEASED,
+                server_info=_server_info(patience),
+                engine_info=_message(info, v1.EngineInfo),
+                engine_scope=_message(scope, v1.Capabilities),
+            )
+        raise _not_openengine(patience, scope, info)
+    server = _probe(patience, SERVER_INFO, v1.GetServerInfoRequest())
+    if answered(server):
+        return Declared(TargetClass.LEGACY, RELEASED, server_info=_message(server, v1.ServerInfo))
+    single = _probe(patience, SINGLE_ENGINE_INFO, v1.GetEngineInfoRequest())
+    if server.ending.code is grpc.StatusCode.UNIMPLEMENTED and answered(single):
+        return Declared(
+            TargetClass.LEGACY_SINGLE, RELEASED, engine_info=_message(single, v1.EngineInfo)
+        )
+    raise _not_openengine(patience, scope, server, single)
+
+
+def answered(transcript: Transcript) -> bool:
+    """Whether the RPC is served: it ended OK, or with bytes that do not parse."""
+    return transcript.ending.ok or transcript.ending.details.startswith(UNPARSABLE)
+
+
+def _message(transcript: Transcript, kind: type[M]) -> M | None:
+    """The answer of a unary call that ended OK; None for any other."""
+    messages = transcript.messages
+    if transcript.ending.ok and messages and isinstance(messages[0], kind):
+        return messages[0]
+    return None
+
+
+def _server_info(patience: Patience) -> v1.ServerInfo | None:
+    return _message(patience.ask(SERVER_INFO, v1.GetServerInfoRequest()), v1.ServerInfo)
+
+
+def _single_model(declared: Declared, model: str | None) -> Declared:
+    served = [] if declared.engine_info is None else list(declared.engine_info.supported_models)
+    if model is not None and model not in served:
+        raise unknown_name("model", model, served, source="--model")
+    name = model or (served[0] if served else "")
+    return dataclasses.replace(declared, model_name=name)
+
+
+def _not_openengine(patience: Patience, *answers: Transcript) -> UnreachableError:
+    connection = patience.connection
+    seen = ", ".join(
+        f"{answer.method.removeprefix('openengine.v1.')} {answer.ending.code.name}"
+        for answer in answers
+    )
+    text = answers[0].ending.details
+    details = f" ({text})" if text else ""
+    return UnreachableError(
+        f"{connection.target.address.removeprefix('dns:///')}: not an OpenEngine server: "
+        f"{seen}{details}; expected one that serves openengine.v1"
+    )

@@ -1,0 +1,1 @@
+"""The `oe-engine` command."""

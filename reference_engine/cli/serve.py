@@ -1,0 +1,80 @@
+"""The options of `oe-engine serve`."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from reference_engine.server.process_options import ProcessOptions
+
+LOG_LEVELS = ["debug", "info", "warning", "error"]
+FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option("--model", default="tiny", show_default=True, help="tiny, smollm2 or a path")
+@click.option(
+    "--listen",
+    default="127.0.0.1:50051",
+    show_default=True,
+    help="host:port (port 0: any free one), [ipv6]:port or unix:path",
+)
+@click.option("--control-listen", help="host:port of a second listener for Control and Discovery")
+@click.option("--advertise-host", help="host that discovery names for two listeners")
+@click.option(
+    "--alias",
+    "aliases",
+    multiple=True,
+    default=["default"],
+    show_default=True,
+    help="another name of the model; may be repeated",
+)
+@click.option(
+    "--max-running",
+    type=click.IntRange(1, 4096),
+    default=64,
+    show_default=True,
+    help="sequences computed in one step",
+)
+@click.option(
+    "--max-waiting",
+    type=click.IntRange(0, 1_000_000),
+    default=256,
+    show_default=True,
+    help="requests queued beyond them before new ones are refused",
+)
+@click.option(
+    "--kv-blocks",
+    type=click.IntRange(1, 10_000_000),
+    help="blocks of KV cache (default: by the model, at most 512 MiB)",
+)
+@click.option(
+    "--block-size",
+    type=click.IntRange(1, 1024),
+    default=16,
+    show_default=True,
+    help="tokens of a block",
+)
+@click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads of the model")
+@click.option("--tls-cert", type=FILE, help="PEM certificate chain")
+@click.option("--tls-key", type=FILE, help="PEM key of --tls-cert")
+@click.option("--tls-client-ca", type=FILE, help="PEM certificates that callers must chain to")
+@click.option(
+    "--grace",
+    type=click.FloatRange(0, 3600),
+    default=10.0,
+    show_default=True,
+    help="seconds that running requests get after a stop signal",
+)
+@click.option("--ready-file", type=FILE, help="JSON with address and pid, written when serving")
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
+def serve(log_level: str, **options: Any) -> None:
+    """Serve a model over gRPC until SIGTERM or SIGINT."""
+    # torch takes seconds to import, which `--help` and a bad option should not wait for.
+    from reference_engine.server.process import run  # noqa: PLC0415
+
+    logging.basicConfig(
+        level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    run(ProcessOptions(**options))

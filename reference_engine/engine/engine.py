@@ -1,0 +1,159 @@
+"""The engine thread: takes requests from an event loop, runs steps, hands events back.
+
+Commands go through one inbox and are applied between two steps; what a step produced goes back
+in one hand-over, because a wake-up of the loop costs more than an event.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from reference_engine.engine.core import Emitted, EngineCore, OpenRequest
+from reference_engine.engine.output import Event, RequestFailed, is_last
+from reference_engine.engine.request import Request
+from reference_engine.engine.stream import Stream
+from reference_engine.errors import EngineException
+
+log = logging.getLogger(__name__)
+
+FAULT = "the engine failed while it computed this request"
+
+Command = Callable[[], list[Emitted]]
+
+
+class Engine:
+    """All methods but `stop` are for the thread of the event loop that called `start`."""
+
+    def __init__(self, core: EngineCore, max_open: int) -> None:
+        self._core = core
+        self._max_open = max_open
+        self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._stopping = False
+        self._on_end: Callable[[], None] = lambda: None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._streams: dict[OpenRequest, Stream] = {}
+        self._num_open = 0
+
+    def start(self, on_end: Callable[[], None]) -> None:
+        """Start the thread; events, and on_end at its end, go to the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._on_end = on_end
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Abort what is open and end the thread. Blocks until its step is over."""
+        self._inbox.put(self._stop)
+        self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs; without it nothing is computed."""
+        return self._thread.is_alive()
+
+    @property
+    def num_open(self) -> int:
+        """Requests whose last event has not been delivered."""
+        return self._num_open
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more request is within the limits."""
+        return self._num_open < self._max_open
+
+    def submit(self, request: Request) -> Stream:
+        """Queue a request. The caller checks `alive`, `has_room` and the window before."""
+        stream = Stream(request)
+        self._num_open += 1
+        self._inbox.put(lambda: self._add(stream))
+        return stream
+
+    def cancel(self, stream: Stream) -> None:
+        """Drop a request whose reader has gone; nothing happens if it has ended."""
+        self._inbox.put(lambda: self._abort(stream, None))
+
+    async def abort(self, stream: Stream) -> bool:
+        """End a request as CANCELLED; False if it had ended on its own before."""
+        if not self.alive:
+            return False
+        answer: asyncio.Future[bool] = self._running_loop().create_future()
+        self._inbox.put(lambda: self._abort(stream, answer))
+        return await answer
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise EngineException("the engine was not started")
+        return self._loop
+
+    # From here on: the engine thread.
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self._take_commands(wait=not self._core.busy)
+                if self._core.busy:
+                    self._deliver(self._guarded(self._core.step))
+        finally:
+            self._take_commands(wait=False)
+            self._deliver(self._core.fail_all(FAULT))
+            self._running_loop().call_soon_threadsafe(self._on_end)
+
+    def _take_commands(self, *, wait: bool) -> None:
+        """Apply what is in the inbox; with `wait`, block for the first command."""
+        while True:
+            try:
+                command = self._inbox.get(block=wait)
+            except queue.Empty:
+                return
+            self._deliver(self._guarded(command))
+            wait = False
+
+    def _guarded(self, work: Command) -> list[Emitted]:
+        """Do the work; if it throws, every open request ends with an error instead."""
+        try:
+            return work()
+        except Exception:
+            log.exception("a step of the engine failed; its open requests end with an error")
+            return self._core.fail_all(FAULT)
+
+    def _add(self, stream: Stream) -> list[Emitted]:
+        stream.opened = self._core.add(stream.request)
+        self._streams[stream.opened] = stream
+        return []
+
+    def _abort(self, stream: Stream, answer: asyncio.Future[bool] | None) -> list[Emitted]:
+        events = self._core.abort(stream.opened) if stream.opened is not None else []
+        self._answer(answer, bool(events))
+        return events
+
+    def _stop(self) -> list[Emitted]:
+        self._stopping = True
+        return self._core.abort_all()
+
+    def _answer(self, answer: asyncio.Future[bool] | None, value: bool) -> None:
+        if answer is not None:
+            self._running_loop().call_soon_threadsafe(_resolve, answer, value)
+
+    def _deliver(self, events: list[Emitted]) -> None:
+        if not events:
+            return
+        batch = [(self._streams[opened], event) for opened, event in events]
+        for opened, event in events:
+            if isinstance(event, RequestFailed) or not opened.num_open:
+                self._streams.pop(opened, None)
+        self._running_loop().call_soon_threadsafe(self._hand_over, batch)
+
+    def _hand_over(self, batch: list[tuple[Stream, Event]]) -> None:
+        """On the event loop: give each reader its events."""
+        for stream, event in batch:
+            if is_last(event):
+                self._num_open -= 1
+            stream.put(event)
+
+
+def _resolve(answer: asyncio.Future[bool], value: bool) -> None:
+    """Set the answer unless the asker has gone."""
+    if not answer.done():
+        answer.set_result(value)

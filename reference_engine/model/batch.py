@@ -1,0 +1,28 @@
+"""One forward step: rows of new tokens, packed one after the other without padding."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Any mix of prefill chunks and decodes; row r owns `query_lengths[r]` consecutive tokens.
+
+    The last token of a row sits at position `context_lengths[r] - 1`. All tensors are int64.
+    """
+
+    token_ids: Tensor
+    """[tokens]"""
+    positions: Tensor
+    """[tokens], counted from 0 in each sequence."""
+    slots: Tensor
+    """[tokens] where the KV of each token is stored: block * block_size + offset."""
+    query_lengths: tuple[int, ...]
+    """Tokens of each row in this step, at least 1."""
+    context_lengths: tuple[int, ...]
+    """Tokens of each row that are in the cache after this step."""
+    block_tables: Tensor
+    """[rows, max_blocks] the blocks of each row in order, padded with 0."""
+    logit_rows: Tensor
+    """[n] indices into the packed tokens whose logits are wanted."""

@@ -1,0 +1,46 @@
+"""The paged KV cache: one tensor of keys and one of values for all layers."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reference_engine.model.config import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class KVCache:
+    """Keys and values, each [layers, blocks, block_size, kv_heads, head_dim]; written in place."""
+
+    keys: Tensor
+    values: Tensor
+
+    @classmethod
+    def allocate(
+        cls,
+        config: ModelConfig,
+        num_blocks: int,
+        block_size: int,
+        dtype: torch.dtype = torch.float32,
+    ) -> "KVCache":
+        """A zeroed cache of num_blocks * block_size token slots.
+
+        Zeros, not empty memory: attention multiplies unused slots by a weight of 0, and 0 * NaN
+        is NaN.
+        """
+        if num_blocks < 1 or block_size < 1:
+            raise ValueError(
+                f"num_blocks and block_size must be at least 1, got {num_blocks} and {block_size}"
+            )
+        shape = (config.num_layers, num_blocks, block_size, config.num_kv_heads, config.head_dim)
+        return cls(torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype))
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks in the cache."""
+        return self.keys.shape[1]
+
+    @property
+    def block_size(self) -> int:
+        """Token slots in a block."""
+        return self.keys.shape[2]

@@ -1,0 +1,110 @@
+"""One serving process: load a model, serve it, and stop cleanly on a signal."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+from pathlib import Path
+
+import torch
+
+from reference_engine.engine.config import EngineConfig, default_num_blocks
+from reference_engine.errors import ConfigError
+from reference_engine.model.config import ModelConfig
+from reference_engine.model.load import LoadedModel, load_model
+from reference_engine.server.app import App, ServeOptions
+from reference_engine.server.listen import TlsFiles, parse_address
+from reference_engine.server.process_options import ProcessOptions
+
+log = logging.getLogger(__name__)
+
+# A step of 512 tokens takes about 1 s with SmolLM2 on two cores, which decodes have to wait for.
+MAX_BATCHED_TOKENS = 512
+
+
+def run(options: ProcessOptions) -> None:
+    """Serve until SIGTERM or SIGINT. EngineException when an option or the model is bad."""
+    serve_options = _serve_options(options)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    loaded = load_model(options.model)
+    config = engine_config(loaded.config, options)
+    asyncio.run(_serve(loaded, config, serve_options, options))
+
+
+def engine_config(model: ModelConfig, options: ProcessOptions) -> EngineConfig:
+    """Sizes of the engine; the cache is sized by the model unless an option says otherwise."""
+    # Keys and values, 4 bytes each.
+    token_bytes = 2 * 4 * model.num_layers * model.num_kv_heads * model.head_dim
+    blocks = options.kv_blocks or default_num_blocks(
+        token_bytes, options.block_size, model.max_position_embeddings, options.max_running
+    )
+    return EngineConfig(
+        num_blocks=blocks,
+        block_size=options.block_size,
+        max_running=options.max_running,
+        max_waiting=options.max_waiting,
+        max_batched_tokens=max(MAX_BATCHED_TOKENS, options.max_running),
+    )
+
+
+def _serve_options(options: ProcessOptions) -> ServeOptions:
+    control = options.control_listen
+    return ServeOptions(
+        listen=parse_address("--listen", options.listen),
+        control=parse_address("--control-listen", control) if control is not None else None,
+        advertise_host=options.advertise_host,
+        tls=_tls_files(options),
+        aliases=options.aliases,
+    )
+
+
+def _tls_files(options: ProcessOptions) -> TlsFiles | None:
+    certificate, key = options.tls_cert, options.tls_key
+    if certificate is None and key is None and options.tls_client_ca is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigError("--tls-cert or --tls-key is missing, expected both for TLS")
+    return TlsFiles(certificate, key, options.tls_client_ca)
+
+
+async def _serve(
+    loaded: LoadedModel, config: EngineConfig, serve_options: ServeOptions, options: ProcessOptions
+) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    app = await App.start(loaded, config, serve_options)
+    log.info("serving %s on %s", loaded.name, app.address)
+    try:
+        if options.ready_file is not None:
+            _announce(app, options.ready_file)
+        await stop.wait()
+        log.info("stopping; running requests get %.0f s", options.grace)
+    finally:
+        await app.stop(options.grace)
+        if options.ready_file is not None:
+            _withdraw(options.ready_file)
+
+
+def _announce(app: App, path: Path) -> None:
+    """Write the ready file in one step, so that a reader never sees half of it."""
+    content = {
+        "address": app.address,
+        "control_address": app.control_address,
+        "pid": os.getpid(),
+    }
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(content))
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(
+            f"--ready-file {path}: {error.strerror}, expected a path that can be written"
+        ) from error
+
+
+def _withdraw(path: Path) -> None:
+    path.unlink(missing_ok=True)

@@ -1,0 +1,25 @@
+"""What the command line says about a serving process, as it was typed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions:
+    """One field per option of `oe-engine serve`; None means the default for the model."""
+
+    model: str
+    listen: str
+    control_listen: str | None
+    advertise_host: str | None
+    aliases: tuple[str, ...]
+    max_running: int
+    max_waiting: int
+    kv_blocks: int | None
+    block_size: int
+    threads: int | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    tls_client_ca: Path | None
+    grace: float
+    ready_file: Path | None
