@@ -61,6 +61,3 @@ def _stop(message: str) -> None:
     click.echo(f"oe-conform: {line}", err=True)
     sys.exit(NOT_JUDGED)
 
-
-if __name__ == "__main__":
-    main()

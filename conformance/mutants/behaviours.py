@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf.message import Message
@@ -82,11 +82,10 @@ def answered(answer: Callable[[Any], Message]) -> Behaviour:
 def refused(refusal: Refused) -> Behaviour:
     """The engine is not asked; the call ends with this status."""
 
-    async def behaviour(_: Exchange) -> Answers:
+    def answer(_: Any) -> NoReturn:
         raise refusal
-        yield  # makes this an async generator
 
-    return behaviour
+    return answered(answer)
 
 
 def forgiven(code: grpc.StatusCode, instead: Behaviour) -> Behaviour:
@@ -96,10 +95,11 @@ def forgiven(code: grpc.StatusCode, instead: Behaviour) -> Behaviour:
         try:
             async for message in exchange.upstream():
                 yield message
-            return
         except Refused as refusal:
             if refusal.code is not code:
                 raise
+        else:
+            return
         async for message in instead(exchange):
             yield message
 

@@ -38,7 +38,7 @@ def local_engine(
     with tempfile.TemporaryDirectory(prefix="oe-engine-") as folder:
         ready, log = Path(folder) / "ready.json", Path(folder) / "engine.log"
         command = [
-            *(sys.executable, "-m", "reference_engine.cli.main", "serve", "--model", model),
+            *(sys.executable, "-m", "reference_engine", "serve", "--model", model),
             *("--listen", "127.0.0.1:0", "--ready-file", str(ready), *options),
         ]
         with log.open("wb") as output:

@@ -125,6 +125,22 @@ class Connection:
         outgoing = Outgoing(method, parsed, data, metadata, deadline)
         return self._begin(outgoing, lambda channel: self._stream(channel, outgoing, messages))
 
+    def wait_ready(self, method: Method, timeout: float) -> bool:
+        """Wait at most `timeout` seconds for a connection to the listener that serves this RPC;
+        whether there is one. No call is made.
+        """
+        with self._lock:
+            if self._closed:
+                return False
+            channel = self._channel(self.address_of(method))
+        ready = grpc.channel_ready_future(channel)
+        try:
+            ready.result(timeout)
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            return False
+        return True
+
     def cancel_all(self) -> None:
         """Cancel every running call; later calls are cancelled before they begin."""
         with self._lock:

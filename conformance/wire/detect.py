@@ -13,7 +13,7 @@ from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared, TargetClass
 from conformance.wire.live_call import UNPARSABLE
 from conformance.wire.models import choose_model
-from conformance.wire.patience import Patience
+from conformance.wire.patience import Patience, one_line
 from conformance.wire.transcript import Transcript
 from oe_wire import v1
 from oe_wire.services import METHODS, Method
@@ -24,6 +24,7 @@ DRAFT = "draft-4def7c5"
 DIALECTS = (RELEASED, DRAFT)
 
 CAPABILITIES = METHODS["openengine.v1.OpenEngineDiscovery/GetCapabilities"]
+GENERATE = METHODS["openengine.v1.Inference/Generate"]
 ENGINE_INFO = METHODS["openengine.v1.OpenEngineDiscovery/GetEngineInfo"]
 SERVER_INFO = METHODS["openengine.v1.Control/GetServerInfo"]
 # The one service of the first drafts; EngineInfo's fields 1 to 10 had today's numbers.
@@ -54,6 +55,8 @@ def detect(
         raise unknown_name("dialect", dialect, DIALECTS, source="--dialect")
     patience = Patience(connection, timeout)
     declared = _classify(patience)
+    if connection.address_of(GENERATE) != connection.address_of(CAPABILITIES):
+        patience.connect(GENERATE)  # everything above went to the control listener
     release = getattr(declared.engine, "schema_release", "")
     declared = dataclasses.replace(declared, dialect=dialect or dialect_of(release))
     if declared.target_class is TargetClass.LEGACY_SINGLE:
@@ -76,8 +79,8 @@ def _probe(patience: Patience, method: Method, request: Message) -> Transcript:
     ending = answer.ending
     if ending.code in _LOGIN:
         raise UnreachableError(
-            f"{method.full_name}: {ending.code.name} ({ending.details}); expected fitting "
-            "credentials (--metadata-env, --cert)"
+            f"{method.full_name}: {ending.code.name} ({one_line(ending.details)}); expected "
+            "fitting credentials (--metadata-env, --cert)"
         )
     return answer
 
@@ -139,7 +142,7 @@ def _not_openengine(patience: Patience, *answers: Transcript) -> UnreachableErro
         f"{answer.method.removeprefix('openengine.v1.')} {answer.ending.code.name}"
         for answer in answers
     )
-    text = answers[0].ending.details
+    text = one_line(answers[0].ending.details)
     details = f" ({text})" if text else ""
     return UnreachableError(
         f"{connection.target.address.removeprefix('dns:///')}: not an OpenEngine server: "

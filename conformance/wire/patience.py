@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from conformance.errors import UnreachableError
 from conformance.wire.connection import Connection
-from conformance.wire.diagnosis import diagnose
+from conformance.wire.diagnosis import Diagnosis, diagnose
 from conformance.wire.transcript import Origin, Transcript
 from oe_wire.services import Method
 
@@ -19,6 +19,11 @@ LONGEST_PAUSE = 0.5
 # The part of the limit kept for finding out why the target gave no answer.
 _RESERVE = 0.2
 _LONGEST_RESERVE = 1.0
+
+
+def one_line(details: str) -> str:
+    """A status text that may come from anywhere, fit for one line of an error."""
+    return " ".join(details.split())[:300]
 
 
 class Patience:
@@ -39,37 +44,51 @@ class Patience:
         when waiting cannot help (another protocol, a rejected certificate).
         """
         pause = FIRST_PAUSE
-        looked = False
+        looked, said = False, ""
         while True:
             rest = self._end - time.monotonic()
             transcript = self.connection.call(method, request, deadline=max(rest, 0.01))
-            ending = transcript.ending
-            local = ending.origin is Origin.LOCAL
-            if not local and ending.code is not grpc.StatusCode.UNAVAILABLE:
+            code = transcript.ending.code
+            local = transcript.ending.origin is Origin.LOCAL
+            if not local and code is not grpc.StatusCode.UNAVAILABLE:
                 return transcript
-            if local and ending.code is grpc.StatusCode.CANCELLED:
+            if not local:
+                said = one_line(transcript.ending.details)
+            if local and code is grpc.StatusCode.CANCELLED:
                 raise UnreachableError(f"{self._where(method)}: interrupted")
-            if ending.code is not grpc.StatusCode.UNAVAILABLE or self._end <= time.monotonic():
-                raise self._no_answer(method, transcript)
+            if code is grpc.StatusCode.DEADLINE_EXCEEDED or self._end <= time.monotonic():
+                # The last try may be cut short by the limit: what the engine said before counts.
+                raise self._silence(
+                    method,
+                    f"{method.full_name} answers UNAVAILABLE ({said})"
+                    if said
+                    else self._diagnose(method).text,
+                )
             if local and not looked:
                 looked = True
                 self._give_up_if_hopeless(method)
             self._pause.wait(min(pause, max(0.0, self._end - time.monotonic())))
             pause = min(2 * pause, LONGEST_PAUSE)
 
+    def connect(self, method: Method) -> None:
+        """Wait until the listener that serves this RPC has a connection, without any call.
+
+        Raises UnreachableError as `ask` does.
+        """
+        rest = max(0.01, self._end - time.monotonic())
+        if not self.connection.wait_ready(method, rest):
+            raise self._silence(method, self._diagnose(method).text)
+
     def _give_up_if_hopeless(self, method: Method) -> None:
-        address = self.connection.address_of(method)
-        found = diagnose(self.connection.target, address, self._reserve)
+        found = self._diagnose(method)
         if found.permanent:
             raise UnreachableError(f"{self._where(method)}: {found.text}")
 
-    def _no_answer(self, method: Method, transcript: Transcript) -> UnreachableError:
-        ending = transcript.ending
-        if ending.code is grpc.StatusCode.UNAVAILABLE and ending.origin is Origin.REMOTE:
-            text = f"{method.full_name} answers UNAVAILABLE ({ending.details})"
-        else:
-            address = self.connection.address_of(method)
-            text = diagnose(self.connection.target, address, self._reserve).text
+    def _diagnose(self, method: Method) -> Diagnosis:
+        address = self.connection.address_of(method)
+        return diagnose(self.connection.target, address, self._reserve)
+
+    def _silence(self, method: Method, text: str) -> UnreachableError:
         return UnreachableError(f"{self._where(method)}: {text}; waited {self.timeout:g} s")
 
     def _where(self, method: Method) -> str:

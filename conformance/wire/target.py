@@ -50,7 +50,7 @@ class Target:
     tls: Tls | None = None
     authority: str | None = None
     metadata: Metadata = field(default=(), repr=False)
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
 
 def parse_address(text: str, *, source: str = "--target") -> str:

@@ -14,13 +14,12 @@ from google.protobuf.message import Message
 
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared, TargetClass
-from conformance.wire.detect import CAPABILITIES, SERVER_INFO, SINGLE_ENGINE_INFO
+from conformance.wire.detect import CAPABILITIES, GENERATE, SERVER_INFO, SINGLE_ENGINE_INFO
 from conformance.wire.pace import Pace
 from conformance.wire.transcript import Origin, Transcript
 from oe_wire import v1
-from oe_wire.services import METHODS, Method
+from oe_wire.services import Method
 
-GENERATE = METHODS["openengine.v1.Inference/Generate"]
 # Seconds that one call may take: a first request may have to compile kernels.
 LIMIT = 60.0
 TOKENS = 16

@@ -41,18 +41,16 @@ class Sampler:
 
     def _adjusted(self, logits: Tensor, sequences: SequenceOf[Sequence]) -> Tensor:
         """Logits after penalties and masks; a copy as soon as one row needs a change."""
-        changed = False
-        for row, sequence in enumerate(sequences):
-            masked = self._masked(sequence)
-            penalised = sequence.request.sampling.penalised
-            if not (masked or penalised):
-                continue
-            if not changed:
-                logits, changed = logits.clone(), True
-            if penalised:
-                penalise(logits[row], sequence)
-            if masked:
-                logits[row, list(masked)] = -torch.inf
+        penalised = [row for row, one in enumerate(sequences) if one.request.sampling.penalised]
+        masked = [(row, token) for row, one in enumerate(sequences) for token in self._masked(one)]
+        if not (penalised or masked):
+            return logits
+        logits = logits.clone()
+        for row in penalised:
+            penalise(logits[row], sequences[row])
+        if masked:
+            rows, tokens = torch.tensor(masked, dtype=torch.int64).unbind(1)
+            logits[rows, tokens] = -torch.inf
         return logits
 
     def _masked(self, sequence: Sequence) -> frozenset[int]:

@@ -39,7 +39,7 @@ class AbortRun:
 
     answer: the last Abort call. asked, answered: seconds from the start of the stream to that call
     and to its answer. in_time: whether the stream ended within END_SECONDS (widened) of the
-    answer. wanted: tokens that each of the `sequences` outputs was asked for.
+    answer ABORTED. wanted: tokens that each of the `sequences` outputs was asked for.
     """
 
     stream: Transcript
@@ -129,15 +129,17 @@ def send_abort(probe: Probe, request_id: str, stream: LiveCall | None = None) ->
 def run_abort(probe: Probe, case: Case) -> AbortRun:
     """Start the case's request, abort it after the case's count of messages, see it end.
 
-    A stream that does not end in time is cancelled, so that it costs no more. Skips the case when
-    the engine refuses the request or cannot generate.
+    A stream that does not end in time is cancelled, so that it costs no more; so is one whose
+    Abort did not answer ABORTED. Skips the case when the engine refuses the request or cannot
+    generate.
     """
     if not probe.declared.generates:
         probe.skip("the engine does not generate")
     request = probe.prepared(case)
     live = probe.start_generate(replace(case, request=request))
     answer_call = _abort_after(probe, live, request.request_id, case.params["abort_after_events"])
-    in_time = live.wait_end(probe.pace.required(END_SECONDS) + margin(probe))
+    aborted = abort_status(answer_call) == "ABORTED"
+    in_time = aborted and live.wait_end(probe.pace.required(END_SECONDS) + margin(probe))
     if not in_time:
         live.cancel()
     stream = probe.finish(live)

@@ -17,7 +17,6 @@ import trustme
 
 from conformance.wire.connection import Connection
 from conformance.wire.target import Target
-from oe_wire import v1
 from oe_wire.services import handlers
 
 # Far above what anything here takes: reached only when a test is going to fail.
@@ -173,14 +172,3 @@ def http_server() -> Iterator[str]:
     server.shutdown()
     server.server_close()
     thread.join(LONG)
-
-
-def tokens(*ids: int) -> v1.GenerateResponse:
-    """A response with these token ids."""
-    infos = [v1.TokenInfo(token_id=number) for number in ids]
-    return v1.GenerateResponse(token=v1.TokenOutput(tokens=infos))
-
-
-FINISHED = v1.GenerateResponse(
-    finished=v1.GenerationFinished(output_index=0, reason=v1.FINISH_REASON_LENGTH)
-)

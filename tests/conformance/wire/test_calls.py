@@ -379,6 +379,30 @@ def test_cancel_all_from_another_thread(serve: Serve, connect: Connect) -> None:
     assert sorted(started) == ["0", "1", "2"]
 
 
+def test_many_calls_at_once_leave_no_thread(serve: Serve) -> None:
+    """Calls from several threads on one connection keep apart, and their readers end."""
+
+    def generate(request: v1.GenerateRequest, context: grpc.ServicerContext) -> Iterator[Any]:
+        for _ in range(5):
+            yield v1.GenerateResponse(request_id=request.request_id)
+
+    connection = Connection(Target(serve({"Inference": {"Generate": generate}})))
+
+    def ask(number: int) -> set[str]:
+        request = v1.GenerateRequest(request_id=str(number))
+        messages = connection.call(GENERATE, request, deadline=LONG).messages
+        assert len(messages) == 5
+        return {m.request_id for m in messages if isinstance(m, v1.GenerateResponse)}
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(100))) == [{str(number)} for number in range(100)]
+    connection.close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("call "):
+            thread.join(LONG)
+            assert not thread.is_alive()
+
+
 def test_control_listener_and_routes(serve: Serve, connect: Connect) -> None:
     """The data plane goes to the target or its route, everything else to the control listener."""
 

@@ -379,6 +379,32 @@ def test_server_that_hangs_in_the_call(serve: Serve, connect: Connect) -> None:
     over.set()
 
 
+def test_control_listener_alone_is_not_enough(serve: Serve, connect: Connect, refused: str) -> None:
+    """A data plane that is down is found although discovery answers elsewhere."""
+    target = Target(refused, control=serve(legacy()))
+    with pytest.raises(UnreachableError, match="connection refused") as caught:
+        detect(connect(target), timeout=0.5, model=None)
+    assert str(caught.value).startswith(refused.removeprefix("dns:///") + ": ")
+
+
+def test_control_and_data_listeners(serve: Serve, connect: Connect) -> None:
+    """Discovery goes to the control listener when there is one."""
+    target = Target(serve({}), control=serve(legacy()))
+    declared = detect(connect(target), timeout=LONG, model=None)
+    assert declared.target_class is TargetClass.LEGACY
+
+
+def test_details_of_the_server_stay_on_one_line(serve: Serve, connect: Connect) -> None:
+    """A status text with line ends does not break the error into several."""
+    services = {
+        "OpenEngineDiscovery": {
+            "GetCapabilities": failing(grpc.StatusCode.INTERNAL, "Traceback\n  line 2")
+        }
+    }
+    with pytest.raises(UnreachableError, match=r"\(Traceback line 2\)"):
+        detect(connect(serve(services)), timeout=LONG, model=None)
+
+
 def test_interrupted(connect: Connect, refused: str) -> None:
     """Ctrl-C during the wait ends it."""
     connection = connect(refused)

@@ -80,9 +80,7 @@ def test_prompt_that_fills_the_window():
 @pytest.mark.parametrize("include", [False, True])
 def test_stop_token(include):
     """A stop token ends the output; its record goes out only when asked for."""
-    result = scripted(
-        b"abc.def", stop_token_ids=frozenset(b"."), include_stop=include
-    )
+    result = scripted(b"abc.def", stop_token_ids=frozenset(b"."), include_stop=include)
     assert result.finish().stop == StopMatch(token_id=ord("."))
     assert result.text() == ("abc." if include else "abc")
     assert result.ids() == list(b"abc." if include else b"abc")
@@ -188,9 +186,7 @@ def test_abort_flushes_and_frees():
 def test_abort_while_prompt_is_scored():
     """Outputs that wait for the prompt's scores are aborted too."""
     built = build(random_model(), max_batched_tokens=16)
-    opened = built.core.add(
-        request(b"x" * 100, num_sequences=3, scoring=Scoring(prompt_start=0))
-    )
+    opened = built.core.add(request(b"x" * 100, num_sequences=3, scoring=Scoring(prompt_start=0)))
     emitted = built.core.step() + built.core.abort(opened)
     ends = [event for event in collect(opened, emitted).events if isinstance(event, OutputFinished)]
     assert sorted(end.output_index for end in ends) == [0, 1, 2]

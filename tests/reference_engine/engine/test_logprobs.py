@@ -47,7 +47,9 @@ def test_ranks_and_candidates(values, data):
 def test_all_candidates_sum_to_one():
     """The probabilities of the whole vocabulary add up to 1."""
     (score,) = score_tokens(torch.randn(1, 500), [4], EVERY)
-    assert torch.tensor(score.candidates.logprobs).double().exp().sum() == pytest.approx(1, abs=1e-4)
+    assert torch.tensor(score.candidates.logprobs).double().exp().sum() == pytest.approx(
+        1, abs=1e-4
+    )
 
 
 def test_a_certain_token_is_not_above_zero():

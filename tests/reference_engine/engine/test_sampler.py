@@ -149,7 +149,5 @@ def test_rows_do_not_influence_each_other():
     ]
     sampler = Sampler(EOS)
     together = sampler.sample(logits, rows)
-    single = [
-        sampler.sample(logits[row : row + 1], [one])[0] for row, one in enumerate(rows)
-    ]
+    single = [sampler.sample(logits[row : row + 1], [one])[0] for row, one in enumerate(rows)]
     assert together == single

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from reference_engine.engine.config import EngineConfig
-from tests.reference_engine.server.running import Running, fake_model, serving
+from tests.reference_engine.server.running import WINDOW, Running, fake_model, serving
 
-CONFIG = EngineConfig(num_blocks=256, block_size=4, max_running=16, max_waiting=16)
+CONFIG = EngineConfig(num_blocks=2 * WINDOW // 16, block_size=16, max_running=16, max_waiting=16)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
@@ -29,9 +29,29 @@ def fresh_id() -> str:
     return f"request-{next(_numbers)}"
 
 
+WINDOW = 4096
+"""Long enough that a request up to it still runs when a test's next call comes."""
+
+
 def fake_model(model: object = None) -> LoadedModel:
-    """A byte-level model named `fake` with a window of 256."""
-    return LoadedModel("fake", model or random_model(), ByteTokenizer(), CONFIG)
+    """A byte-level model named `fake`."""
+    config = replace(CONFIG, max_position_embeddings=WINDOW)
+    return LoadedModel("fake", model or random_model(), ByteTokenizer(), config)
+
+
+class GatedModel:
+    """A model whose steps wait while the gate is closed, and throw while it is broken."""
+
+    def __init__(self) -> None:
+        self.model = random_model()
+        self.gate = threading.Event()
+        self.broken = False
+
+    def __call__(self, batch: Any, cache: Any) -> Any:
+        self.gate.wait(LIMIT)
+        if self.broken:
+            raise RuntimeError("out of order")
+        return self.model(batch, cache)
 
 
 @dataclass
@@ -122,9 +142,7 @@ def finish(call: Any) -> Outcome:
         messages += call
     except grpc.RpcError:
         pass
-    return Outcome(
-        call.code(), call.details(), dict(call.trailing_metadata() or ()), messages
-    )
+    return Outcome(call.code(), call.details(), dict(call.trailing_metadata() or ()), messages)
 
 
 class Running(Client):

@@ -106,8 +106,9 @@ def test_abort_all(engine):
 @pytest.mark.parametrize("read_first", [True, False])
 def test_cancellation(engine, read_first):
     """A cancelled call frees blocks and id, and leaves another stream alone."""
-    other = engine.start_generate(long_request())
-    request = long_request()
+    survivor, request = long_request(), long_request()
+    other = engine.start_generate(survivor)
+    next(other)
     call = engine.start_generate(request)
     if read_first:
         next(call)
@@ -115,16 +116,16 @@ def test_cancellation(engine, read_first):
         call.initial_metadata()
     call.cancel()
     assert eventually(lambda: engine.app.frontend.table.active(request.request_id) is None)
-    assert finish(other).ends()[0].reason == v1.FINISH_REASON_LENGTH
+    assert next(other).HasField("token")
+    assert engine.abort(survivor.request_id).message.status == ABORTED
+    assert finish(other).code is grpc.StatusCode.OK
     assert eventually(lambda: idle(engine))
 
 
 def test_deadline(engine):
     """A deadline ends the call and frees everything."""
-    calls = [engine.start_generate(long_request(), timeout=0.05) for _ in range(8)]
-    codes = {finish(call).code for call in calls}
-    assert codes <= {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.OK}
-    assert grpc.StatusCode.DEADLINE_EXCEEDED in codes
+    calls = [engine.start_generate(long_request(), timeout=0.2) for _ in range(4)]
+    assert {finish(call).code for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
     assert eventually(lambda: idle(engine))
 
 

@@ -1,15 +1,20 @@
 """Discovery, diagnostics and standard health."""
 
+import asyncio
+
 import grpc
 import pytest
 
 from oe_wire import health, v1
 from reference_engine.engine.config import EngineConfig
 from reference_engine.server.app import ServeOptions
+from reference_engine.server.inference_probe import InferenceProbe
 from reference_engine.server.listen import Address
 from tests.reference_engine.server.running import (
     LIMIT,
+    WINDOW,
     Client,
+    GatedModel,
     eventually,
     fake_model,
     finish,
@@ -42,7 +47,7 @@ def test_identity(engine):
     assert len(info.schema_release) == 32
     assert info.instance_id
     assert list(info.supported_models) == ["fake"]
-    assert info.capacity.total_kv_blocks == 256
+    assert info.capacity.total_kv_blocks == 512
     assert not info.service_endpoints
 
 
@@ -54,7 +59,7 @@ def test_model_info(engine, service):
         for model in ("fake", "default")
     )
     assert by_name == by_alias
-    assert by_name.max_context_length == 256
+    assert by_name.max_context_length == WINDOW
     assert by_name.max_output_tokens <= by_name.max_context_length
     unknown = engine.call(f"{service}/GetModelInfo", v1.GetModelInfoRequest(model="nope"))
     assert unknown.code is grpc.StatusCode.NOT_FOUND
@@ -117,21 +122,26 @@ def test_health_watch(engine):
         call.cancel()
 
 
-SMALL = EngineConfig(num_blocks=64, block_size=4, max_running=1, max_waiting=1)
+SMALL = EngineConfig(num_blocks=1024, block_size=4, max_running=1, max_waiting=1)
 
 
 def test_graceful_stop():
     """Watchers see NOT_SERVING, new work is refused, running work finishes, the port closes."""
-    with serving(fake_model(), SMALL) as engine:
+    model = GatedModel()
+    with serving(fake_model(model), SMALL) as engine:
         watch = engine.start(f"{HEALTH}/Watch", health.HealthCheckRequest(service=""))
         assert next(watch).status == Status.SERVING
-        running = engine.start_generate(long_request())
-        next(running)
+        running = engine.start_generate(generate_request())
+        running.initial_metadata()
         stopping = engine.stop(grace=LIMIT)
         assert next(watch).status == Status.NOT_SERVING
         refused = engine.generate(generate_request())
         assert refused.code is grpc.StatusCode.UNAVAILABLE
-        assert finish(running).ends()[0].reason == v1.FINISH_REASON_LENGTH
+        assert check(engine, CONTROL).message.status == Status.SERVING
+        model.gate.set()
+        outcome = finish(running)
+        assert outcome.code is grpc.StatusCode.OK
+        assert len(outcome.ends()) == 1
         assert list(watch) == []
         stopping.result(LIMIT)
         assert not engine.app.frontend.engine.alive
@@ -151,10 +161,11 @@ def test_stop_after_the_grace_time():
 
 def test_overload():
     """Beyond running and waiting requests a new one is RESOURCE_EXHAUSTED and retryable."""
-    with serving(fake_model(), SMALL) as engine:
-        calls = [engine.start_generate(long_request()) for _ in range(2)]
-        next(calls[0])
-        assert eventually(lambda: not engine.app.frontend.engine.has_room)
+    model = GatedModel()
+    with serving(fake_model(model), SMALL) as engine:
+        calls = [engine.start_generate(generate_request()) for _ in range(2)]
+        for call in calls:
+            call.initial_metadata()
         refused = engine.generate(generate_request())
         assert refused.code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert refused.trailers == {
@@ -162,32 +173,22 @@ def test_overload():
             "openengine-error-retryable": "true",
         }
         assert check(engine, "").message.status == Status.SERVING
+        model.gate.set()
         for call in calls:
-            assert finish(call).ends()[0].reason == v1.FINISH_REASON_LENGTH
+            assert finish(call).code is grpc.StatusCode.OK
+        assert engine.generate(generate_request()).code is grpc.StatusCode.OK
 
 
-class Failing:
-    """A model whose next call throws when `broken` is set."""
-
-    def __init__(self, model) -> None:
-        self.model = model
-        self.broken = False
-
-    def __call__(self, batch, cache):
-        if self.broken:
-            self.broken = False
-            raise RuntimeError("out of order")
-        return self.model(batch, cache)
-
-
-def test_engine_fault():
+def test_engine_fault(caplog):
     """A step that throws ends its requests with one EngineError, and the engine goes on."""
-    model = Failing(fake_model().model)
+    model = GatedModel()
+    model.gate.set()
     with serving(fake_model(model), SMALL) as engine:
         running = engine.start_generate(long_request())
         next(running)
         model.broken = True
         outcome = finish(running)
+        model.broken = False
         assert outcome.code is grpc.StatusCode.OK
         last = outcome.messages[-1]
         assert last.error.code == v1.ERROR_CODE_INTERNAL
@@ -196,6 +197,18 @@ def test_engine_fault():
         assert outcome.ends() == []
         assert engine.generate(generate_request()).code is grpc.StatusCode.OK
         assert engine.free_blocks == engine.total_blocks
+    assert "out of order" in caplog.text
+
+
+def test_stuck_engine():
+    """A probe of an engine that makes no progress says DEGRADED within its limit."""
+    model = GatedModel()
+    with serving(fake_model(model), SMALL) as engine:
+        probe = InferenceProbe(engine.app.frontend, seconds=0.05)
+        state, _ = asyncio.run_coroutine_threadsafe(probe.run(), engine.loop).result(LIMIT)
+        assert state == v1.HEALTH_STATE_DEGRADED
+        model.gate.set()
+        assert eventually(lambda: engine.app.frontend.engine.num_open == 0)
 
 
 def test_two_listeners():

@@ -7,7 +7,7 @@ import pytest
 
 from oe_wire import v1
 from tests.reference_engine.engine.fakes import EOS, VOCABULARY
-from tests.reference_engine.server.running import fresh_id, generate_request
+from tests.reference_engine.server.running import WINDOW, fresh_id, generate_request
 
 Sampling = v1.SamplingParams
 Stopping = v1.StoppingOptions
@@ -113,9 +113,7 @@ def test_output_logprobs(engine):
 def test_candidates_by_id_and_all(engine):
     """`token_ids` gives exactly these, `all` gives the vocabulary with unique ranks."""
     asked = v1.TokenIds(ids=[5, 200, 5, 7])
-    response = Response(
-        return_output_logprobs=True, output_candidates=Candidates(token_ids=asked)
-    )
+    response = Response(return_output_logprobs=True, output_candidates=Candidates(token_ids=asked))
     outcome = engine.generate(generate_request(response=response))
     for record in outcome.records():
         assert [candidate.token_id for candidate in record.candidates] == [5, 200, 7]
@@ -174,7 +172,10 @@ def test_min_tokens_and_ignore_eos(engine):
     """Neither ends early, and EOS is never sent under ignore_eos."""
     sampling = Sampling(temperature=3.0, seed=3)
     stopping = Stopping(max_tokens=100, min_tokens=100)
-    assert len(engine.generate(generate_request(sampling=sampling, stopping=stopping)).records()) == 100
+    assert (
+        len(engine.generate(generate_request(sampling=sampling, stopping=stopping)).records())
+        == 100
+    )
     stopping = Stopping(max_tokens=150, ignore_eos=True)
     records = engine.generate(generate_request(sampling=sampling, stopping=stopping)).records()
     assert len(records) == 150
@@ -183,7 +184,9 @@ def test_min_tokens_and_ignore_eos(engine):
 
 def test_window(engine):
     """Prompt and limit beyond the window end with LENGTH at the window."""
-    request = generate_request("x" * 250, stopping=Stopping(max_tokens=256, ignore_eos=True))
+    request = generate_request(
+        "x" * (WINDOW - 6), stopping=Stopping(max_tokens=WINDOW, ignore_eos=True)
+    )
     outcome = engine.generate(request)
     check_stream(request, outcome)
     assert outcome.ends()[0].reason == v1.FINISH_REASON_LENGTH

@@ -5,7 +5,7 @@ import pytest
 
 from oe_wire import v1
 from tests.reference_engine.engine.fakes import VOCABULARY
-from tests.reference_engine.server.running import generate_request, long_request
+from tests.reference_engine.server.running import WINDOW, finish, generate_request, long_request
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NAN, INFINITE = float("nan"), float("inf")
@@ -37,7 +37,7 @@ MALFORMED = {
     "num_sequences zero": sampling(num_sequences=0),
     "num_sequences over the limit": sampling(num_sequences=9),
     "max_tokens zero": stopping(max_tokens=0),
-    "max_tokens over the limit": stopping(max_tokens=257),
+    "max_tokens over the limit": stopping(max_tokens=WINDOW + 1),
     "min_tokens over max_tokens": stopping(max_tokens=4, min_tokens=5),
     "temperature negative": sampling(temperature=-0.1),
     "temperature nan": sampling(temperature=NAN),
@@ -108,7 +108,7 @@ def test_missing(engine, field):
     refused(engine, request, INVALID, "INVALID_ARGUMENT")
 
 
-@pytest.mark.parametrize("ids", [[], [VOCABULARY], [1, 2**32 - 1], [65] * 257])
+@pytest.mark.parametrize("ids", [[], [VOCABULARY], [1, 2**32 - 1], [65] * (WINDOW + 1)])
 def test_bad_token_ids(engine, ids):
     """No ids, ids outside the vocabulary, or more than the window are INVALID_ARGUMENT."""
     request = generate_request(ids)
@@ -116,7 +116,7 @@ def test_bad_token_ids(engine, ids):
     refused(engine, request, INVALID, "INVALID_ARGUMENT")
 
 
-@pytest.mark.parametrize("prompt", ["", "x" * 257, SECRET * 100_000])
+@pytest.mark.parametrize("prompt", ["", "x" * (WINDOW + 1), SECRET * 100_000])
 def test_bad_text(engine, prompt):
     """Empty text and text of more tokens than the window are INVALID_ARGUMENT."""
     refused(engine, generate_request(prompt), INVALID, "INVALID_ARGUMENT")
@@ -176,15 +176,16 @@ def test_metadata_is_ignored_outside_the_data_plane(engine):
 
 
 def test_duplicate_id(engine):
-    """An active id is ALREADY_EXISTS, and the first request goes on to its end."""
+    """An active id is ALREADY_EXISTS, and the first request goes on."""
     request = long_request()
     first = engine.start_generate(request)
     next(first)
     outcome = engine.generate(request)
     assert (outcome.code, outcome.messages) == (grpc.StatusCode.ALREADY_EXISTS, [])
     assert outcome.trailers["openengine-error-code"] == "ERROR_CODE_DUPLICATE_REQUEST"
-    *_, last = first
-    assert last.finished.reason == v1.FINISH_REASON_LENGTH
+    assert next(first).HasField("token")
+    assert engine.abort(request.request_id).message.status == v1.ABORT_STATUS_ABORTED
+    assert finish(first).code is grpc.StatusCode.OK
 
 
 def test_oversized_message(engine):

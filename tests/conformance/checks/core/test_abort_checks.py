@@ -325,7 +325,7 @@ def test_failed_abort_skips(row: str) -> None:
     """What follows ABORTED is not judged when Abort does not answer it."""
     engine = StubEngine()
     _refused(grpc.StatusCode.INTERNAL)(engine)
-    assert verdict(row, engine, slow_factor=0.1) == "skip"
+    assert verdict(row, engine) == "skip"
 
 
 @pytest.mark.parametrize("row", [f"ABORT-{number:03}" for number in range(3, 9)])

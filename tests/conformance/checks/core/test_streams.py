@@ -124,7 +124,7 @@ def test_row_without_law_is_an_import_error() -> None:
 
 
 def test_two_checks_of_one_row_are_an_import_error() -> None:
-    """collect names both checks of a requirement."""
+    """Collect names both checks of a requirement."""
     twin = replace(named("STREAM-001"), name="elsewhere.twin")
     module = type(streams)("twins")
     module.__dict__.update(first=named("STREAM-001"), second=twin)
@@ -133,7 +133,7 @@ def test_two_checks_of_one_row_are_an_import_error() -> None:
 
 
 def test_check_of_an_unknown_row_is_an_import_error() -> None:
-    """collect names the check and the id that is no requirement."""
+    """Collect names the check and the id that is no requirement."""
     module = type(streams)("strange")
     strange = replace(named("STREAM-001"), requirement="OE-CORE-NONE-1", name="x.y")
     module.__dict__.update(strange=strange)
