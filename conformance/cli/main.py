@@ -60,4 +60,3 @@ def _stop(message: str) -> None:
     line = " ".join(message.split())
     click.echo(f"oe-conform: {line}", err=True)
     sys.exit(NOT_JUDGED)
-

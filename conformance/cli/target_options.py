@@ -12,7 +12,7 @@ from typing import Any
 import rich_click as click
 
 from conformance.runner.local_engine import local_engine
-from conformance.wire.target import Target, load_tls, metadata_from, parse_address
+from conformance.wire.target import Target, load_tls, metadata_from, parse_address, secret_names
 
 _OPTIONS = (
     click.option(
@@ -81,6 +81,7 @@ class TargetOptions:
             ),
             authority=self.authority,
             metadata=metadata_from(self.metadata, self.metadata_env),
+            secrets=secret_names(self.metadata_env),
         )
 
 

@@ -19,8 +19,8 @@ def short(request: Any) -> bool:
     return bool(2 <= request.stopping.max_tokens <= 12)
 
 
-def failing(report: Callable[[Any], Iterable[Message]]) -> Behaviour:
-    """The stream ends after its first token with an error.
+def failing(report: Callable[[Any], Iterable[Message]], *, after_token: bool = True) -> Behaviour:
+    """The stream ends with an error, after its first token or before it.
 
     report: gets the response that a right engine would send, OVERLOADED with usage, and gives
     what is sent instead. OVERLOADED, because that excuses the request in all other checks.
@@ -29,9 +29,9 @@ def failing(report: Callable[[Any], Iterable[Message]]) -> Behaviour:
     async def behaviour(exchange: Exchange) -> Answers:
         sent = 0
         async for response in exchange.upstream():
-            if not sent:
+            if after_token and not sent:
                 yield response
-            if not sent and response.HasField("token"):
+            if after_token and not sent and response.HasField("token"):
                 sent = len(response.token.tokens)
             if response.HasField("usage"):
                 for item in report(_error(response, sent)):

@@ -12,7 +12,7 @@ from conformance.runner.budget import Budget
 from conformance.runner.report import Report
 from conformance.runner.run import run
 from conformance.runner.selection import Selection
-from conformance.runner.session import Options
+from conformance.runner.session import Options, open_session
 from conformance.wire.target import Target, parse_address
 
 # A mutant is always wrong, so the first failing request is enough and needs no shrinking. Two
@@ -56,44 +56,78 @@ def run_matrix(
 ) -> Matrix:
     """Try every mutant in front of the plaintext engine at `address`.
 
-    own_only: leave out the checks of other requirements. listener: told each trial as it ends.
+    own_only: run no check of another requirement; laws still judge the calls of the own one.
+    listener: told each trial as it ends.
     """
     wanted = tuple(mutant.requirement for mutant in mutants) if own_only else ()
-    plain = _broken(_run(address, None, Selection(ids=wanted), OTHERS, jobs, seed))
+    plain = plain_broken(address, jobs=jobs, seed=seed, ids=wanted)
     if plain:
         return Matrix(plain, ())
     trials = []
     for mutant in mutants:
-        trial = _try(address, mutant, jobs, own_only=own_only, seed=seed)
+        trial = try_mutant(address, mutant, jobs, own_only=own_only, seed=seed)
         listener(trial)
         trials.append(trial)
     return Matrix({}, tuple(trials))
 
 
-def _try(address: str, mutant: Mutant, jobs: int, *, own_only: bool, seed: int) -> Trial:
-    own = _run(address, mutant, Selection(ids=(mutant.requirement,)), OWN, 1, seed)
-    verdict = next(j for j in own.judgements if j.requirement == mutant.requirement)
-    collateral: Mapping[str, str] = {}
-    if not own_only:
-        related = (mutant.requirement, *sorted(mutant.also))
-        rest = _run(address, mutant, Selection(excluded=related), OTHERS, jobs, seed)
-        collateral = _broken(rest)
-    return Trial(mutant, verdict.status, verdict.detail, collateral)
+def plain_broken(
+    address: str, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Rows that break behind a proxy without a mutant (id -> status and what was seen).
+
+    ids: only these requirements; empty = all.
+    """
+    with proxied(address, None) as front:
+        return _broken(run(_options(front, OTHERS, jobs, seed, Selection(ids=ids))))
 
 
-def _run(
-    address: str, mutant: Mutant | None, selection: Selection, budget: Budget, jobs: int, seed: int
-) -> Report:
+def try_mutant(
+    address: str, mutant: Mutant, jobs: int = 1, *, own_only: bool = False, seed: int = 0
+) -> Trial:
+    """Run the mutant's own check against it, and the others unless `own_only`."""
+    related = {mutant.requirement, *mutant.also}
     with proxied(address, mutant) as front:
-        return run(
-            Options(
-                Target(parse_address(front)),
-                budget=budget,
-                seed=seed,
-                jobs=jobs,
-                selection=selection,
-            )
-        )
+        status, detail, broken = _own(_options(front, OWN, 1, seed), mutant)
+    if not own_only:
+        selection = Selection(excluded=tuple(sorted(related)))
+        with proxied(address, mutant) as front:
+            broken |= _broken(run(_options(front, OTHERS, jobs, seed, selection)))
+    collateral = {name: said for name, said in broken.items() if name not in related}
+    return Trial(mutant, status, detail, collateral)
+
+
+def _own(options: Options, mutant: Mutant) -> tuple[Status, str, dict[str, str]]:
+    """What the mutant's own check says, and which laws its calls broke (id -> what was seen)."""
+    session = open_session(options)
+    rows = {row.requirement.id: row for row in session.plan.rows}
+    row = rows[mutant.requirement]
+    if row.check is None:
+        detail = row.detail or "there is no check"
+        return row.status or Status.ERROR, detail, {}
+    connection = session.connect()
+    try:
+        result = session.judge(row, row.check, connection)
+    finally:
+        connection.close()
+    broken = {
+        seen.requirement: f"in a call of its own check: {seen.actual}"
+        for seen in result.bystanders
+        if rows[seen.requirement].check is not None
+    }
+    return result.judgement.status, result.judgement.detail, broken
+
+
+def _options(
+    front: str, budget: Budget, jobs: int, seed: int, selection: Selection | None = None
+) -> Options:
+    return Options(
+        Target(parse_address(front)),
+        budget=budget,
+        seed=seed,
+        jobs=jobs,
+        selection=Selection() if selection is None else selection,
+    )
 
 
 def _broken(report: Report) -> dict[str, str]:

@@ -102,7 +102,7 @@ class _Front:
         self._address = address
         self._state: dict[str, Any] = {}
 
-    def handlers(self) -> "list[grpc.GenericRpcHandler[bytes, bytes]]":
+    def handlers(self) -> list[grpc.GenericRpcHandler[bytes, bytes]]:
         """One handler for each service of the wire; any other RPC is UNIMPLEMENTED."""
         return [
             grpc.method_handlers_generic_handler(

@@ -17,8 +17,8 @@ from conformance.wire.curl import curl_line
 from conformance.wire.target import Target
 from conformance.wire.transcript import Transcript
 
-# A stream of hundreds of tokens is no timeline anybody reads: first and last events are shown.
-_SHOWN_EVENTS = 12
+# A stream of hundreds of tokens is no timeline that anybody reads.
+_SHOWN_AT_EACH_END = 6
 
 
 def evidence(
@@ -51,18 +51,7 @@ def evidence(
 
 def timeline(transcript: Transcript, marked: int | None, payloads: bool) -> Iterator[str]:
     """One line for each event and for the end of the call; `>` marks the offending event."""
-    moments = [
-        (
-            event.seconds,
-            f"{'>' if index == marked else ' '} {index:>3}  {_event(event.message, payloads)}",
-        )
-        for index, event in enumerate(transcript.events)
-    ]
-    if len(moments) > _SHOWN_EVENTS:
-        half = _SHOWN_EVENTS // 2
-        left_out = len(moments) - 2 * half
-        between = (moments[half][0], f"       … {left_out} events left out …")
-        moments = [*moments[:half], between, *moments[-half:]]
+    moments = list(_moments(transcript, marked, payloads))
     moments += [
         (action.seconds, f"       client: {action.kind.value}") for action in transcript.actions
     ]
@@ -72,6 +61,23 @@ def timeline(transcript: Transcript, marked: int | None, payloads: bool) -> Iter
     ending = transcript.ending
     details = f": {ending.details}" if ending.details and payloads else ""
     yield f"{ending.seconds:8.3f} s        end: {describe(transcript)}{details}"
+
+
+def _moments(
+    transcript: Transcript, marked: int | None, payloads: bool
+) -> Iterator[tuple[float, str]]:
+    """The first and last events and the marked one, with a line for each gap between them."""
+    last = len(transcript.events) - 1
+    left_out = 0
+    for index, event in enumerate(transcript.events):
+        if min(index, last - index) < _SHOWN_AT_EACH_END or index == marked:
+            if left_out:
+                yield event.seconds, f"       … {left_out} events left out …"
+                left_out = 0
+            sign = ">" if index == marked else " "
+            yield event.seconds, f"{sign} {index:>3}  {_event(event.message, payloads)}"
+        else:
+            left_out += 1
 
 
 def _event(message: Message, payloads: bool) -> str:

@@ -26,6 +26,10 @@ def one_line(details: str) -> str:
     return " ".join(details.split())[:300]
 
 
+def _unavailable(transcript: Transcript) -> str:
+    return f"{transcript.method} answers UNAVAILABLE ({one_line(transcript.ending.details)})"
+
+
 class Patience:
     """Asks until the limit, counted in seconds from the first ask, has run out."""
 
@@ -44,7 +48,7 @@ class Patience:
         when waiting cannot help (another protocol, a rejected certificate).
         """
         pause = FIRST_PAUSE
-        looked, said = False, ""
+        looked, said = False, ""  # said: the engine's last answer, kept over a try cut short
         while True:
             rest = self._end - time.monotonic()
             transcript = self.connection.call(method, request, deadline=max(rest, 0.01))
@@ -52,18 +56,12 @@ class Patience:
             local = transcript.ending.origin is Origin.LOCAL
             if not local and code is not grpc.StatusCode.UNAVAILABLE:
                 return transcript
-            if not local:
-                said = one_line(transcript.ending.details)
             if local and code is grpc.StatusCode.CANCELLED:
                 raise UnreachableError(f"{self._where(method)}: interrupted")
+            if code is grpc.StatusCode.UNAVAILABLE:
+                said = "" if local else _unavailable(transcript)
             if code is grpc.StatusCode.DEADLINE_EXCEEDED or self._end <= time.monotonic():
-                # The last try may be cut short by the limit: what the engine said before counts.
-                raise self._silence(
-                    method,
-                    f"{method.full_name} answers UNAVAILABLE ({said})"
-                    if said
-                    else self._diagnose(method).text,
-                )
+                raise self._silence(method, said or self._diagnose(method).text)
             if local and not looked:
                 looked = True
                 self._give_up_if_hopeless(method)

@@ -42,7 +42,14 @@ class Sampler:
     def _adjusted(self, logits: Tensor, sequences: SequenceOf[Sequence]) -> Tensor:
         """Logits after penalties and masks; a copy as soon as one row needs a change."""
         penalised = [row for row, one in enumerate(sequences) if one.request.sampling.penalised]
-        masked = [(row, token) for row, one in enumerate(sequences) for token in self._masked(one)]
+        vocabulary = logits.shape[1]
+        # A stop token outside the vocabulary is legal, it just never comes.
+        masked = [
+            (row, token)
+            for row, one in enumerate(sequences)
+            for token in self._masked(one)
+            if token < vocabulary
+        ]
         if not (penalised or masked):
             return logits
         logits = logits.clone()

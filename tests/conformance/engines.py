@@ -46,11 +46,11 @@ def small() -> Declared:
 
 
 def excluding() -> Declared:
-    """One on which text input and several sequences exclude each other."""
+    """One on which text input and log probabilities exclude each other."""
     declared = full()
     if declared.capabilities is not None:
         declared.capabilities.incompatible.append(
-            v1.FeatureCombination(features=["input.text", "request.num_sequences"])
+            v1.FeatureCombination(features=["input.text", "request.prompt_logprobs"])
         )
     return declared
 

@@ -3,23 +3,41 @@
 from types import ModuleType
 
 from conformance.checks.core import (
+    abort,
+    abort_stream,
+    capabilities,
+    discovery,
+    discovery_endpoints,
+    discovery_fields,
+    discovery_identity,
+    discovery_models,
     failures,
     generate_ids,
     generate_input,
     generate_limits,
     generate_sampling,
     generate_stopping,
+    health,
     streams,
     usage,
 )
 
 MODULES: tuple[ModuleType, ...] = (
+    abort,
+    abort_stream,
+    capabilities,
+    discovery,
+    discovery_endpoints,
+    discovery_fields,
+    discovery_identity,
+    discovery_models,
     failures,
     generate_ids,
     generate_input,
     generate_limits,
     generate_sampling,
     generate_stopping,
+    health,
     streams,
     usage,
 )

@@ -114,7 +114,8 @@ def abort_status(call: Transcript) -> str:
     """ABORTED, ALREADY_FINISHED, UNSPECIFIED, another number, or how the call failed."""
     message = answer(call, v1.AbortResponse)
     if message is None:
-        return describe(call)
+        # With a word before it: a gRPC status is called ABORTED as well.
+        return f"status {describe(call)}"
     value = v1.AbortStatus.DESCRIPTOR.values_by_number.get(message.status)
     return str(message.status) if value is None else value.name.removeprefix("ABORT_STATUS_")
 

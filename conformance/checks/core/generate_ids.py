@@ -15,6 +15,7 @@ from conformance.checks.core.judging import (
     completed,
     engine_errors,
     faults_of,
+    finishes,
     judge,
     outcome,
     send_cut,
@@ -184,11 +185,7 @@ def _spoilt(first: Transcript) -> bool:
     """Whether a request that nobody cancelled ended otherwise than by its own length."""
     if first.actions:
         return False
-    reasons = [
-        message.finished.reason
-        for message in first.messages
-        if isinstance(message, v1.GenerateResponse) and message.HasField("finished")
-    ]
+    reasons = {finished.reason for _, finished in finishes(first)}
     failed = bool(list(engine_errors(first))) or not first.ending.ok
     return failed or v1.FINISH_REASON_CANCELLED in reasons
 
@@ -209,7 +206,7 @@ def id_reused(probe: Probe, case: Case) -> None:
     if not expect(request, case.metadata, probe.declared).accepted:
         probe.skip("the request is not certain to be accepted")
     first = probe.call(GENERATE, request, metadata=case.metadata)
-    if not first.ending.ok:
+    if not (first.ending.ok and finishes(first)):
         probe.skip(f"the first request did not end well: {describe(first)}")
     tries: list[Transcript] = []
 

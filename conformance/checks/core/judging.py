@@ -65,8 +65,13 @@ def served(probe: Probe, case: Case, request: v1.GenerateRequest) -> Transcript:
 
 
 def completed(probe: Probe, transcript: Transcript) -> None:
-    """The engine must have accepted the request and ended it well; a full engine is a skip."""
+    """The engine must have accepted the request and served it; a full engine is a skip.
+
+    How a stream that has finished its output is closed is the matter of the stream rows.
+    """
     ending = transcript.ending
+    if finishes(transcript):
+        return
     if ending.origin is Origin.REMOTE and ending.code in BUSY:
         probe.skip(f"the engine was busy: {ending.code.name}")
     if not ending.ok:
@@ -112,6 +117,15 @@ def outcome(transcript: Transcript) -> str:
     if transcript.ending.ok:
         return f"acceptance: {describe(transcript)}"
     return describe(transcript)
+
+
+def finishes(transcript: Transcript) -> list[tuple[int, v1.GenerationFinished]]:
+    """Terminal events of outputs with their position in the stream."""
+    return [
+        (at, message.finished)
+        for at, message in enumerate(transcript.messages)
+        if isinstance(message, v1.GenerateResponse) and message.HasField("finished")
+    ]
 
 
 def engine_errors(transcript: Transcript) -> Iterable[tuple[int, v1.EngineError]]:

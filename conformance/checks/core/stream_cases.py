@@ -53,7 +53,8 @@ def _stops(
 ) -> Case:
     limits = limits_of(declared)
     room = min(limits.max_stop_conditions or SAFE_STOP_CONDITIONS, len(conditions))
-    request = prose(declared, max_tokens=STOP_WITHIN)
+    # Seeded: whether a stop is met must not change when a failing case is sent again.
+    request = prose(declared, max_tokens=STOP_WITHIN, seed=1)
     request.stopping.conditions.extend(conditions[:room])
     if include is not None:
         request.stopping.include_stop_in_output = include

@@ -74,10 +74,8 @@ LEGAL: dict[str, Change] = {
     "most output": stopping(max_tokens=OUTPUT),
     "most stops": stops(*[text("e")] * STOPS),
     "stop token": stops(v1.StopCondition(stop_token_id=12)),
-    "explicit defaults": lambda r: (
-        stopping(max_tokens=1, ignore_eos=False, include_stop_in_output=False)(r),
-        r.kv.CopyFrom(v1.KvOptions(bypass_prefix_cache=False)),
-    ),
+    "explicit default stops": stopping(ignore_eos=False, include_stop_in_output=False),
+    "explicit default cache": lambda r: setattr(r.kv, "bypass_prefix_cache", False),
     "stop in output": lambda r: setattr(r.stopping, "include_stop_in_output", True),
     "unknown extra": lambda r: r.extra.update({"x": 1}),
     "logprobs": lambda r: r.response.CopyFrom(
@@ -241,8 +239,13 @@ def test_legacy_engine_that_reports_nothing_takes_the_simplest_request() -> None
 def test_excluded_combination_is_refused() -> None:
     """A request that uses every feature of an incompatible combination breaks CAP-019."""
     declared = ENGINES["excluding"]
-    assert expected(sampling(num_sequences=2), declared).only("OE-CORE-CAP-019")
-    assert expected(sampling(num_sequences=1), declared).accepted
+
+    def change(request: v1.GenerateRequest) -> None:
+        request.response.return_prompt_logprobs = True
+
+    assert expected(change, declared).only("OE-CORE-CAP-019")
+    assert expected(sampling(num_sequences=2), declared).accepted
+    assert expected(change).accepted
 
 
 def test_routing_metadata_is_undecided() -> None:

@@ -41,7 +41,7 @@ class RawHandler(grpc.GenericRpcHandler):
     def __init__(self, paths: Mapping[str, Callable[[bytes, grpc.ServicerContext], Any]]) -> None:
         self.paths = paths
 
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
         answer = self.paths.get(details.method)
         return None if answer is None else grpc.unary_stream_rpc_method_handler(answer)
 
@@ -112,9 +112,11 @@ def server_tls(authority: trustme.CA) -> grpc.ServerCredentials:
 
 @pytest.fixture(scope="session")
 def mutual_tls(authority: trustme.CA) -> grpc.ServerCredentials:
-    """Server credentials for `localhost` that demand a client certificate."""
+    """Server credentials for `localhost` and `engine.invalid`, a name that resolves nowhere, that
+    demand a client certificate.
+    """
     return grpc.ssl_server_credentials(
-        [_pair(authority.issue_cert("localhost"))],
+        [_pair(authority.issue_cert("localhost", "engine.invalid"))],
         authority.cert_pem.bytes(),
         require_client_auth=True,
     )

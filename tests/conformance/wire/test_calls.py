@@ -514,7 +514,7 @@ class _Paths(grpc.GenericRpcHandler):
     def __init__(self, unary: dict[str, Any], streams: dict[str, Any] | None = None) -> None:
         self.unary, self.streams = unary, streams or {}
 
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
         if details.method in self.streams:
             return grpc.stream_stream_rpc_method_handler(self.streams[details.method])
         if details.method in self.unary:

@@ -247,6 +247,24 @@ def test_unavailable_to_the_end_is_not_legacy(serve: Serve, connect: Connect) ->
         detect(connect(serve(services)), timeout=0.3, model=None)
 
 
+def test_last_try_that_hangs_keeps_the_answer(serve: Serve, connect: Connect) -> None:
+    """An engine that said UNAVAILABLE and then says nothing is reported with what it said."""
+    over = threading.Event()
+    calls: list[None] = []
+
+    def loading(request: Any, context: grpc.ServicerContext) -> v1.Capabilities:
+        calls.append(None)
+        if len(calls) == 1:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "loading")
+        over.wait(LONG)
+        return v1.Capabilities()
+
+    address = serve({"OpenEngineDiscovery": {"GetCapabilities": loading}})
+    with pytest.raises(UnreachableError, match=r"answers UNAVAILABLE \(loading\); waited 0.5 s"):
+        detect(connect(address), timeout=0.5, model=None)
+    over.set()
+
+
 def test_grpc_server_without_openengine(serve: Serve, connect: Connect) -> None:
     """A gRPC server with other services is named as no OpenEngine server."""
     with pytest.raises(UnreachableError) as caught:

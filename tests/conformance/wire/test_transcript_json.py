@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf.message import Message
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.errors import ConfigError
@@ -87,6 +87,7 @@ def transcripts(draw: st.DrawFn) -> Transcript:
     )
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_round_trip_is_exact(transcript: Transcript) -> None:
     """Writing and reading gives the same transcript, unknown fields included, on one line."""
@@ -95,6 +96,7 @@ def test_round_trip_is_exact(transcript: Transcript) -> None:
     assert from_line(line) == transcript
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_round_trip_without_bytes(transcript: Transcript) -> None:
     """Without bytes everything but unknown fields survives."""

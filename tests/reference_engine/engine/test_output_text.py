@@ -1,5 +1,7 @@
 """Stop texts, held-back text and incremental decoding, against simple whole-text models."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +42,7 @@ def test_valid_text_is_never_replaced(text, data):
     encoded = text.encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(encoded)), max_size=6)))
     bounds = [0, *cuts, len(encoded)]
-    pieces = [encoded[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces = [encoded[a:b] for a, b in pairwise(bounds)]
     detokenizer = Detokenizer(TableTokenizer(pieces))
     assert "".join(detokenizer.add(index) for index in range(len(pieces))) == text
     assert not detokenizer.incomplete

@@ -132,6 +132,8 @@ def test_masks():
     assert sampler.sample(logits, [sequence(min_tokens=1, **stops)]) == [2]
     assert sampler.sample(logits, [sequence(output=(1,), min_tokens=1, **stops)]) == [3]
     assert sampler.sample(logits, [sequence(ignore_eos=True)]) == [4]
+    beyond = {"stop_token_ids": frozenset((2**32 - 1,))}
+    assert sampler.sample(logits, [sequence(min_tokens=1, **beyond)]) == [4]
     both = {"stop_token_ids": EOS}
     assert sampler.sample(logits, [sequence(ignore_eos=True, **both)]) == [3]
     assert logits.tolist() == [[0.0, 1.0, 2.0, 3.0, 2.5]]

@@ -5,7 +5,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -138,10 +138,8 @@ class Client:
 def finish(call: Any) -> Outcome:
     """Read a streaming call to its end."""
     messages = []
-    try:
+    with suppress(grpc.RpcError):
         messages += call
-    except grpc.RpcError:
-        pass
     return Outcome(call.code(), call.details(), dict(call.trailing_metadata() or ()), messages)
 
 

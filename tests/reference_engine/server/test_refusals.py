@@ -4,6 +4,7 @@ import grpc
 import pytest
 
 from oe_wire import v1
+from oe_wire.services import METHODS
 from tests.reference_engine.engine.fakes import VOCABULARY
 from tests.reference_engine.server.running import WINDOW, finish, generate_request, long_request
 
@@ -206,7 +207,5 @@ def test_oversized_message(engine):
 )
 def test_unadvertised_rpcs(engine, name):
     """RPCs of profiles that are not advertised are UNIMPLEMENTED."""
-    from oe_wire.services import METHODS
-
     request = METHODS[name].request()
     assert engine.call(name, request).code is grpc.StatusCode.UNIMPLEMENTED

@@ -241,9 +241,51 @@ def wrong_reason(response: v1.GenerateResponse) -> None:
         response.finished.reason = v1.FINISH_REASON_STOP
 
 
+def near_window(request: v1.GenerateRequest) -> bool:
+    return len(request.token_ids.ids) > WINDOW // 2
+
+
+def stop_near_window(request: v1.GenerateRequest, stream: Stream) -> Stream:
+    for response in stream:
+        if near_window(request):
+            wrong_reason(response)
+        yield response
+
+
 def test_other_reason_at_the_window_fails() -> None:
     """An output that the window ended has reason LENGTH."""
-    assert outcome_of(Behaviour(spoil=change_each(wrong_reason)), "GEN-011").failed
+    assert outcome_of(Behaviour(spoil=stop_near_window), "GEN-011").failed
+
+
+def test_reason_that_is_always_wrong_is_another_rows_matter() -> None:
+    """GEN-011 stays silent about an engine that never says LENGTH."""
+    outcome = outcome_of(Behaviour(spoil=change_each(wrong_reason)), "GEN-011")
+    assert outcome.violation is None
+    assert outcome.held == 0
+
+
+def overflow(request: v1.GenerateRequest, stream: Stream) -> Stream:
+    if near_window(request):
+        infos = [v1.TokenInfo(token_id=10)] * 3
+        token = v1.TokenOutput(output_index=0, tokens=infos)
+        yield v1.GenerateResponse(request_id=request.request_id, token=token)
+    yield from stream
+
+
+def test_output_beyond_the_window_fails() -> None:
+    """An engine that writes on past its window breaks GEN-011."""
+    assert outcome_of(Behaviour(spoil=overflow), "GEN-011").failed
+
+
+@pytest.mark.parametrize("row", ["GEN-012", "GEN-016", "GEN-004"])
+def test_bad_end_of_a_served_stream_is_another_rows_matter(row: str) -> None:
+    """A wrong status after the last output fails no validation row."""
+
+    def ends_badly(_: v1.GenerateRequest, stream: Stream) -> Stream:
+        yield from stream
+        raise LateRefusal(grpc.StatusCode.INTERNAL)
+
+    assert not outcome_of(Behaviour(spoil=ends_badly), row).failed
 
 
 def test_two_outputs_by_default_fail() -> None:

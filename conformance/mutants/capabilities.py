@@ -1,0 +1,177 @@
+"""Mutants of GetCapabilities: profiles, submessages, scopes, revisions and limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from conformance.mutants.behaviours import answered, edited, edited_for, forgiven
+from conformance.mutants.methods import CAPABILITIES, ENGINE_INFO, GET_LOAD, each
+from conformance.mutants.mutant import Answers, Exchange, Mutant
+from oe_wire import v1
+
+
+def _without_core(scope: Any) -> None:
+    others = [item for item in scope.profiles if item.name != "core"]
+    del scope.profiles[:]
+    scope.profiles.extend(others)
+
+
+def _capital_name(scope: Any) -> None:
+    scope.profiles.add(name="Fast-Path", major=1)
+
+
+def _draft_major(scope: Any) -> None:
+    scope.profiles.add(name="com.example.fast_path", major=0, minor=3)
+
+
+def _listed_twice(scope: Any) -> None:
+    scope.profiles.add().CopyFrom(scope.profiles[0])
+
+
+def _unbacked(scope: Any) -> None:
+    if "sessions" not in {item.name for item in scope.profiles}:
+        scope.sessions.SetInParent()
+
+
+def _core_missing(scope: Any, request: Any) -> None:
+    if not request.model:
+        scope.ClearField("core")
+
+
+async def _engine_scope(exchange: Exchange) -> Answers:
+    exchange.request.model = ""
+    async for scope in exchange.upstream():
+        yield scope
+
+
+def _more_than_the_model(scope: Any, request: Any) -> None:
+    if not request.model:
+        scope.generation.supports_cache_salt = True
+
+
+def _more_than_model_info(scope: Any, request: Any) -> None:
+    if request.model:
+        scope.generation.max_num_sequences += 1
+
+
+def _revision_zero(message: Any) -> None:
+    message.capability_revision = 0
+
+
+async def _volatile(exchange: Exchange) -> Answers:
+    """A switch of the engine scope shows what the engine does at the moment."""
+    exchange.state["calls"] = exchange.state.get("calls", 0) + 1
+    async for scope in exchange.upstream():
+        if not exchange.request.model and exchange.state["calls"] % 2:
+            scope.core.deterministic_seed = False
+        yield scope
+
+
+def _no_notice(scope: Any) -> None:
+    del scope.change_notices[:]
+
+
+def _unbacked_notice(scope: Any) -> None:
+    scope.change_notices.append(v1.CAPABILITY_CHANGE_NOTICE_LOAD_STREAM)
+
+
+def _revision_ahead(scope: Any) -> None:
+    scope.capability_revision += 1
+
+
+MUTANTS = (
+    Mutant(
+        "core-not-listed",
+        "OE-CORE-CAP-001",
+        "Core is taken for granted and left out of the profiles.",
+        {CAPABILITIES: edited(_without_core)},
+    ),
+    Mutant(
+        "profile-name-capitalised",
+        "OE-CORE-CAP-002",
+        "An own profile is named as it is called in the documentation.",
+        {CAPABILITIES: edited(_capital_name)},
+    ),
+    Mutant(
+        "draft-major-zero",
+        "OE-CORE-CAP-003",
+        "A draft is advertised as version 0.3.",
+        {CAPABILITIES: edited(_draft_major)},
+    ),
+    Mutant(
+        "profile-listed-twice",
+        "OE-CORE-CAP-004",
+        "A profile is registered by two modules.",
+        {CAPABILITIES: edited(_listed_twice)},
+    ),
+    Mutant(
+        "submessage-without-profile",
+        "OE-CORE-CAP-005",
+        "The details of sessions are filled in, and the profile is switched off.",
+        {CAPABILITIES: edited(_unbacked)},
+    ),
+    Mutant(
+        "core-submessage-missing",
+        "OE-CORE-CAP-006",
+        "The answer for the whole engine leaves the details of core to the models.",
+        {CAPABILITIES: edited_for(_core_missing)},
+        # The abort targets are listed there and nowhere else.
+        frozenset({"OE-CORE-ABORT-011"}),
+    ),
+    Mutant(
+        "unadvertised-rpc-served",
+        "OE-CORE-CAP-007",
+        "An RPC answers although its profile is not advertised.",
+        {GET_LOAD: answered(lambda _: v1.LoadInfo())},
+    ),
+    Mutant(
+        "unknown-scope-answered",
+        "OE-CORE-CAP-009",
+        "Capabilities of an unknown model are those of the engine.",
+        {CAPABILITIES: forgiven(grpc.StatusCode.NOT_FOUND, _engine_scope)},
+    ),
+    Mutant(
+        "engine-promises-more",
+        "OE-CORE-CAP-010",
+        "The engine's scope lists what any of its models could do.",
+        {CAPABILITIES: edited_for(_more_than_the_model)},
+    ),
+    Mutant(
+        "scope-differs-from-model-info",
+        "OE-CORE-CAP-011",
+        "Capabilities and ModelInfo read the number of sequences from different settings.",
+        {CAPABILITIES: edited_for(_more_than_model_info)},
+    ),
+    Mutant(
+        "revision-zero",
+        "OE-CORE-CAP-012",
+        "Revisions are counted from zero.",
+        each((CAPABILITIES, ENGINE_INFO), edited(_revision_zero)),
+    ),
+    Mutant(
+        "capabilities-volatile",
+        "OE-CORE-CAP-013",
+        "Capabilities change with the engine's load, under the same revision.",
+        {CAPABILITIES: _volatile},
+    ),
+    Mutant(
+        "no-change-notice",
+        "OE-CORE-CAP-015",
+        "Nothing says how a change is noticed.",
+        {CAPABILITIES: edited(_no_notice)},
+    ),
+    Mutant(
+        "notice-without-profile",
+        "OE-CORE-CAP-015",
+        "Changes are to be noticed on a stream that the engine does not serve.",
+        {CAPABILITIES: edited(_unbacked_notice)},
+    ),
+    Mutant(
+        "revision-ahead",
+        "OE-CORE-CAP-017",
+        "Capabilities count a reload that EngineInfo does not know of.",
+        {CAPABILITIES: edited(_revision_ahead)},
+    ),
+)

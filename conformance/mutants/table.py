@@ -1,0 +1,81 @@
+"""Every mutant of the suite, and the choice among them by requirement or name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from conformance.errors import ConfigError, unknown_name
+from conformance.mutants import (
+    abort,
+    capabilities,
+    discovery,
+    errors,
+    generate,
+    health,
+    logprobs,
+    sampling,
+    stopping,
+    stream,
+    usage,
+)
+from conformance.mutants.mutant import Mutant
+
+
+def collect(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
+    """The mutants by requirement, then name. Raises ImportError for two of one name."""
+    ordered = sorted(mutants, key=lambda mutant: (mutant.requirement, mutant.name))
+    names = [mutant.name for mutant in ordered]
+    for name in names:
+        if names.count(name) > 1:
+            raise ImportError(f"two mutants are named {name}")
+    return tuple(ordered)
+
+
+MUTANTS: tuple[Mutant, ...] = collect(
+    (
+        *abort.MUTANTS,
+        *capabilities.MUTANTS,
+        *discovery.MUTANTS,
+        *errors.MUTANTS,
+        *generate.MUTANTS,
+        *health.MUTANTS,
+        *logprobs.MUTANTS,
+        *sampling.MUTANTS,
+        *stopping.MUTANTS,
+        *stream.MUTANTS,
+        *usage.MUTANTS,
+    )
+)
+
+
+def select(ids: Sequence[str], names: Sequence[str]) -> tuple[Mutant, ...]:
+    """Mutants whose requirement matches one of `ids` and whose name one of `names`.
+
+    Both take globs; empty = all. Raises ConfigError with near matches for what matches nothing,
+    and when the two together leave no mutant.
+    """
+    requirements = {mutant.requirement for mutant in MUTANTS}
+    _validate("requirement with a mutant", ids, requirements)
+    _validate("mutant", names, {mutant.name for mutant in MUTANTS})
+    chosen = tuple(
+        mutant
+        for mutant in MUTANTS
+        if _matches(mutant.requirement, ids) and _matches(mutant.name, names)
+    )
+    if not chosen:
+        raise ConfigError(
+            f"no mutant is for {', '.join(ids)} and named {', '.join(names)}",
+            expected="--id or --name alone",
+        )
+    return chosen
+
+
+def _matches(value: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _validate(kind: str, patterns: Sequence[str], known: set[str]) -> None:
+    for pattern in patterns:
+        if not any(fnmatchcase(value, pattern) for value in known):
+            raise unknown_name(kind, pattern, known)

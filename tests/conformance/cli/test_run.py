@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.cli.conftest import Run
+from tests.conformance.fake_engine import Behaviour, FakeEngine
+
+FEW = ("--budget", "quick", "--id", "OE-CORE-GEN-01?")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def wrong() -> Iterator[FakeEngine]:
+    with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}))) as running:
+        yield running
+
+
+def test_a_right_engine_exits_0_with_a_report(oe_conform: Run, engine: FakeEngine) -> None:
+    """Progress on stderr, the verdict on stdout."""
+    done = oe_conform("run", "--target", engine.address, *FEW)
+    assert done.returncode == 0, done.stderr
+    assert "pass           OE-CORE-GEN-016" in done.stderr
+    assert "partial: core 1.0" in done.stdout.splitlines()[-1]
+
+
+def test_a_wrong_engine_exits_1_and_the_failure_replays(
+    oe_conform: Run, wrong: FakeEngine, engine: FakeEngine, tmp_path: Path
+) -> None:
+    """The printed replay line works: FAILED on the same engine, FIXED on a right one."""
+    done = oe_conform("run", "--target", wrong.address, *FEW)
+    assert done.returncode == 1
+    (line,) = [text for text in done.stdout.splitlines() if text.startswith("  replay ")]
+    name = line.split()[3]
+    assert (tmp_path / ".oe-conform" / "failures" / f"{name}.json").is_file()
+    again = oe_conform("replay", name, "--target", wrong.address)
+    assert (again.returncode, again.stdout.split(":")[0]) == (1, "FAILED")
+    fixed = oe_conform("replay", "OE-CORE-GEN-016", "--target", engine.address)
+    assert (fixed.returncode, fixed.stdout.split(":")[0]) == (0, "FIXED")
+
+
+def test_reports_are_written(oe_conform: Run, engine: FakeEngine, tmp_path: Path) -> None:
+    """In every format that was asked for."""
+    files = ("json:r.json", "junit:r.xml", "markdown:r.md")
+    options = [option for file in files for option in ("--report", file)]
+    done = oe_conform("run", "--target", engine.address, *FEW, *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "r.json").read_text())["schema_version"] == 1
+    assert (tmp_path / "r.xml").read_text().startswith("<?xml")
+    assert (tmp_path / "r.md").read_text().startswith("## oe-conform")
+
+
+def test_a_credential_is_sent_and_never_shown(
+    oe_conform: Run, wrong: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the output, not in a report, not in a stored failure."""
+    options = ("--metadata-env", "authorization=MY_SECRET", "--report", "json:r.json")
+    monkeypatch.setenv("MY_SECRET", "hunter2hunter2")
+    done = oe_conform("run", "--target", wrong.address, *FEW, *options, "--include-payloads")
+    assert done.returncode == 1
+    kept = [path.read_text() for path in tmp_path.rglob("*.json")]
+    assert "hunter2" not in "".join([done.stdout, done.stderr, *kept])
+    assert "$MY_SECRET" in done.stdout
+
+
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """Accepts connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+class Quiet(BaseHTTPRequestHandler):
+    """Answers without writing a log line for each request."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: stderr is what the test looks at."""
+
+
+@contextmanager
+def http_server() -> Iterator[str]:
+    """An HTTP/1 server."""
+    with HTTPServer(("127.0.0.1", 0), Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def nothing() -> Iterator[str]:
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    yield f"127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [(nothing, "refused"), (silent_server, "nothing"), (http_server, "HTTP")],
+)
+def test_a_target_that_cannot_be_judged_is_one_line(
+    oe_conform: Run, server: object, said: str
+) -> None:
+    """Exit code 2 within the limit, and the line says what was found there."""
+    with server() as address:  # type: ignore[operator]
+        done = oe_conform("run", "--target", address, "--ready-timeout", "2")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert said.lower() in done.stderr.lower()
+    assert done.stdout == ""
+
+
+def test_a_tls_mismatch_is_one_line(engine: FakeEngine) -> None:
+    """From a process of its own: gRPC writes its own log lines to the real stderr."""
+    command = [sys.executable, "-m", "conformance", "run", "--target", engine.address, "--tls"]
+    done = subprocess.run(
+        [*command, "--ready-timeout", "2"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "TLS" in done.stderr
+
+
+BAD_INPUT = {
+    "scheme": (["run", "--target", "http://localhost:1"], "HTTP profiles"),
+    "no port": (["run", "--target", "localhost"], "port"),
+    "profile": (["run", "--profile", "cores"], "perhaps core"),
+    "id": (["run", "--id", "OE-CORE-GEN-0001"], "perhaps OE-CORE-GEN-001"),
+    "glob": (["run", "--id", "OE-X-*"], "matches no requirement id"),
+    "budget": (["run", "--budget", "huge"], "quick"),
+    "jobs": (["run", "-j", "0"], "1<=x<=64"),
+    "slow factor": (["run", "--slow-factor", "0.5"], "1"),
+    "report format": (["run", "--report", "yaml:x"], "json, junit, markdown"),
+    "report folder": (["run", "--report", "json:/no/such/folder/x"], "/no/such/folder"),
+    "ca file": (["run", "--target", "h:1", "--ca", "/no/such.pem"], "/no/such.pem"),
+    "cert without key": (["run", "--target", "h:1", "--cert", "x"], "--key"),
+    "metadata": (["run", "--target", "h:1", "--metadata", "novalue"], "key=value"),
+    "variable": (["run", "--target", "h:1", "--metadata-env", "a=NOT_SET_HERE"], "NOT_SET_HERE"),
+    "model": (["run", "--target", "ENGINE", "--model", "gpt-9"], "fake-model"),
+    "dialect": (["run", "--target", "ENGINE", "--dialect", "klingon"], "klingon"),
+    "option": (["run", "--tarhet", "h:1"], "--tarhet"),
+    "command": (["rnu"], "rnu"),
+    "explain": (["explain", "OE-CORE-GEN-1"], "unknown requirement"),
+    "replay": (["replay", "OE-CORE-GEN-001"], "no failure"),
+    "judge file": (["judge", "/no/such/file"], "/no/such/file"),
+    "mutant": (["mutants", "--name", "no-such"], "no-such"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_is_one_clear_line(oe_conform: Run, engine: FakeEngine, name: str) -> None:
+    """What, where, what was expected; exit code 2; no traceback."""
+    arguments, said = BAD_INPUT[name]
+    done = oe_conform(*(engine.address if word == "ENGINE" else word for word in arguments))
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("oe-conform: ")
+    assert said in done.stderr
+
+
+def test_no_target_without_the_engine_extra(
+    oe_conform: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says which of the two to give."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec",
+        lambda name, *rest: None if name == "torch" else find(name, *rest),
+    )
+    done = oe_conform("run")
+    assert done.returncode == 2
+    assert "oe-conform[engine]" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_gives_a_partial_report(engine: FakeEngine, tmp_path: Path) -> None:
+    """Exit code 2, the report says so, and nothing runs on the target afterwards."""
+    command = [sys.executable, "-m", "conformance", "run", "--target", engine.address]
+    with subprocess.Popen(
+        [*command, "--budget", "thorough", "--report", "json:r.json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("pass"):
+                break
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "the run ended early: interrupted" in out
+    assert json.loads((tmp_path / "r.json").read_text())["ended_early"] == "interrupted"
+    waiting = threading.Event()
+    for _ in range(200):
+        if not engine.active:
+            break
+        waiting.wait(0.05)
+    assert engine.active == {}

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from conformance.runner.budget import Budget
+from conformance.runner.report import Report
+from conformance.runner.run import run
+from conformance.runner.selection import Selection
+from conformance.runner.session import Options
+from conformance.wire.target import Target, parse_address
+from oe_wire import v1
+from tests.conformance.fake_engine import Behaviour, FakeEngine, Stream
+
+SECRET = "s3cret-token-value"
+
+
+def without_usage(_: v1.GenerateRequest, stream: Stream) -> Stream:
+    for message in stream:
+        message.ClearField("usage")
+        yield message
+
+
+@pytest.fixture(scope="module")
+def wrong() -> tuple[Report, Target]:
+    """A run against an engine that breaks two rules, reached with a credential."""
+    ids = ("OE-CORE-GEN-016", "OE-CORE-USE-001", "OE-CORE-STREAM-00?", "OE-CORE-GEN-001")
+    with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}), spoil=without_usage)) as engine:
+        target = Target(
+            parse_address(engine.address),
+            metadata=(("authorization", SECRET),),
+            secrets={"authorization": "MY_TOKEN"},
+        )
+        budget = Budget("few", 3, 60, 8_000, 30, 2)
+        selection = Selection(ids=ids)
+        return run(Options(target, budget=budget, seed=1, selection=selection)), target
