@@ -154,7 +154,8 @@ def _judge(request: pytest.FixtureRequest, oe_session: Session) -> None:
         case Status.WARN:
             note(("warning", judgement.detail))
         case Status.FAIL | Status.FLAKY if result.failure is not None:
-            lines = evidence(result.failure, oe_session.registry, oe_session.options.target)
+            target, routes = oe_session.options.target, oe_session.routes
+            lines = evidence(result.failure, oe_session.registry, target, routes)
             pytest.fail("\n".join([judgement.status.value, *lines]), pytrace=False)
         case Status.BLOCKED | Status.HOOK_MISSING | Status.NOT_APPLICABLE:
             pytest.skip(f"{judgement.status.value}: {judgement.detail}")

@@ -75,5 +75,5 @@ def replay(
             times,
             len(broken),
         )
-        click.echo("\n".join(evidence(again, session.registry, target)))
+        click.echo("\n".join(evidence(again, session.registry, target, session.routes)))
     return 1 if broken else 0

@@ -58,7 +58,9 @@ from conformance.runner.store import DIRECTORY, save
     help=f"Write a report; formats: {', '.join(FORMATS)}. Repeatable.",
 )
 @click.option(
-    "--include-payloads", is_flag=True, help="Let reports hold prompts, tokens and outputs."
+    "--include-payloads",
+    is_flag=True,
+    help="Show prompts, tokens and outputs, in reports and on the terminal.",
 )
 @click.option(
     "--failures",
@@ -106,7 +108,7 @@ def run(
         report = run_suite(options, progress)
     for failure in report.failures:
         save(failure, failures)
-    print_report(report, target)
+    print_report(report, target, payloads=include_payloads)
     for kind, path in outputs:
         write_report(report, kind, path, include_payloads=include_payloads)
     return report.verdict.exit_code

@@ -1,13 +1,11 @@
-"""Mutants of GetCapabilities: profiles, submessages, scopes, revisions and limits."""
+"""Mutants of GetCapabilities: profiles, submessages, revisions and notices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import grpc
-
-from conformance.mutants.behaviours import answered, edited, edited_for, forgiven
-from conformance.mutants.methods import CAPABILITIES, ENGINE_INFO, GET_LOAD, each
+from conformance.mutants.behaviours import edited, edited_for
+from conformance.mutants.methods import CAPABILITIES, ENGINE_INFO, each
 from conformance.mutants.mutant import Answers, Exchange, Mutant
 from oe_wire import v1
 
@@ -40,22 +38,6 @@ def _core_missing(scope: Any, request: Any) -> None:
         scope.ClearField("core")
 
 
-async def _engine_scope(exchange: Exchange) -> Answers:
-    exchange.request.model = ""
-    async for scope in exchange.upstream():
-        yield scope
-
-
-def _more_than_the_model(scope: Any, request: Any) -> None:
-    if not request.model:
-        scope.generation.supports_cache_salt = True
-
-
-def _more_than_model_info(scope: Any, request: Any) -> None:
-    if request.model:
-        scope.generation.max_num_sequences += 1
-
-
 def _revision_zero(message: Any) -> None:
     message.capability_revision = 0
 
@@ -75,10 +57,6 @@ def _no_notice(scope: Any) -> None:
 
 def _unbacked_notice(scope: Any) -> None:
     scope.change_notices.append(v1.CAPABILITY_CHANGE_NOTICE_LOAD_STREAM)
-
-
-def _revision_ahead(scope: Any) -> None:
-    scope.capability_revision += 1
 
 
 MUTANTS = (
@@ -121,30 +99,6 @@ MUTANTS = (
         frozenset({"OE-CORE-ABORT-011"}),
     ),
     Mutant(
-        "unadvertised-rpc-served",
-        "OE-CORE-CAP-007",
-        "An RPC answers although its profile is not advertised.",
-        {GET_LOAD: answered(lambda _: v1.LoadInfo())},
-    ),
-    Mutant(
-        "unknown-scope-answered",
-        "OE-CORE-CAP-009",
-        "Capabilities of an unknown model are those of the engine.",
-        {CAPABILITIES: forgiven(grpc.StatusCode.NOT_FOUND, _engine_scope)},
-    ),
-    Mutant(
-        "engine-promises-more",
-        "OE-CORE-CAP-010",
-        "The engine's scope lists what any of its models could do.",
-        {CAPABILITIES: edited_for(_more_than_the_model)},
-    ),
-    Mutant(
-        "scope-differs-from-model-info",
-        "OE-CORE-CAP-011",
-        "Capabilities and ModelInfo read the number of sequences from different settings.",
-        {CAPABILITIES: edited_for(_more_than_model_info)},
-    ),
-    Mutant(
         "revision-zero",
         "OE-CORE-CAP-012",
         "Revisions are counted from zero.",
@@ -167,11 +121,5 @@ MUTANTS = (
         "OE-CORE-CAP-015",
         "Changes are to be noticed on a stream that the engine does not serve.",
         {CAPABILITIES: edited(_unbacked_notice)},
-    ),
-    Mutant(
-        "revision-ahead",
-        "OE-CORE-CAP-017",
-        "Capabilities count a reload that EngineInfo does not know of.",
-        {CAPABILITIES: edited(_revision_ahead)},
     ),
 )

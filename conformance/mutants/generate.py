@@ -1,102 +1,24 @@
-"""Mutants that take requests which must be refused: names, inputs and amounts."""
+"""Mutants that take requests which must be refused: models, inputs, amounts, void stops."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 
 from conformance.mutants.behaviours import (
     edited,
-    forward,
     model_facts,
-    refusal,
     repaired,
     served_model,
     when,
 )
 from conformance.mutants.methods import BOTH_MODEL_INFOS, GENERATE, each
-from conformance.mutants.mutant import Answers, Behaviour, Exchange, Mutant
+from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
 from oe_wire import v1
-from oe_wire.services import METHODS
 
-ABORT = METHODS["openengine.v1.Control/Abort"]
 # What the engine is asked for in place of a request that it would refuse.
 SOME_TOKENS = 4
-
-
-def renamed(make_id: Callable[[str], str]) -> Behaviour:
-    """The engine knows the request by another id; the caller sees the id that was sent."""
-
-    async def behaviour(exchange: Exchange) -> Answers:
-        sent = exchange.request.request_id
-        exchange.request.request_id = make_id(sent)
-        async for response in exchange.upstream():
-            response.request_id = sent
-            yield response
-
-    return behaviour
-
-
-def _mint_id(request: Any) -> None:
-    if not request.request_id:
-        request.request_id = f"minted-{secrets.token_hex(8)}"
-
-
-def _cut_id(sent: str) -> str:
-    return sent.encode()[:200].decode(errors="ignore")
-
-
-def _long_id(request: Any) -> bool:
-    return len(request.request_id.encode()) > 200
-
-
-def _short_in_characters(request: Any) -> bool:
-    """Ids that only a count of characters takes for short: 256 bytes are the usual limit."""
-    return len(request.request_id) <= 256 < len(request.request_id.encode())
-
-
-async def _duplicate_served(exchange: Exchange) -> Answers:
-    active = exchange.state.setdefault("active", set())
-    sent = exchange.request.request_id
-    serve = forward if sent not in active else renamed(lambda sent: f"{sent}-again")
-    active.add(sent)
-    try:
-        async for response in serve(exchange):
-            yield response
-    finally:
-        active.discard(sent)
-
-
-async def _duplicate_ends_first(exchange: Exchange) -> Answers:
-    """The refusal cleans up by id, and thereby the request that rightly has it."""
-    active = exchange.state.setdefault("active", set())
-    sent = exchange.request.request_id
-    if sent in active:
-        await exchange.ask(ABORT, v1.AbortRequest(request_id=sent))
-        raise refusal(
-            grpc.StatusCode.ALREADY_EXISTS, "DUPLICATE_REQUEST", "request_id is already in use"
-        )
-    active.add(sent)
-    try:
-        async for response in exchange.upstream():
-            yield response
-    finally:
-        active.discard(sent)
-
-
-async def _id_locked(exchange: Exchange) -> Answers:
-    used = exchange.state.setdefault("used", set())
-    sent = exchange.request.request_id
-    if sent in used:
-        raise refusal(
-            grpc.StatusCode.ALREADY_EXISTS, "DUPLICATE_REQUEST", "request_id is already in use"
-        )
-    async for response in exchange.upstream():
-        yield response
-    used.add(sent)
 
 
 async def _any_model(exchange: Exchange) -> Answers:
@@ -206,6 +128,23 @@ async def _clamp_output(exchange: Exchange) -> Answers:
         yield response
 
 
+def _deny_input(info: Any) -> None:
+    info.ClearField("supports_text_input")
+    info.ClearField("supports_token_ids_input")
+
+
+async def _speaks_first(exchange: Exchange) -> Answers:
+    """The stream is begun before the request has been looked at."""
+    try:
+        async for response in exchange.upstream():
+            yield response
+    except Refused as refusal:
+        if refusal.code is grpc.StatusCode.INVALID_ARGUMENT:
+            token = v1.TokenOutput(output_index=0, text=" ")
+            yield v1.GenerateResponse(request_id=exchange.request.request_id, token=token)
+        raise
+
+
 def _drop_void(request: Any) -> None:
     void = [
         item
@@ -217,42 +156,6 @@ def _drop_void(request: Any) -> None:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant(
-        "id-minted",
-        "OE-CORE-GEN-001",
-        "A request without an id gets one from the server, which the caller cannot know.",
-        {GENERATE: repaired(_mint_id)},
-    ),
-    Mutant(
-        "id-length-unchecked",
-        "OE-CORE-GEN-002",
-        "Ids of any length are taken.",
-        {GENERATE: when(_long_id, renamed(_cut_id))},
-    ),
-    Mutant(
-        "id-length-in-characters",
-        "OE-CORE-GEN-002",
-        "The length of ids is counted in characters instead of bytes.",
-        {GENERATE: when(_short_in_characters, renamed(_cut_id))},
-    ),
-    Mutant(
-        "duplicate-served",
-        "OE-CORE-GEN-003",
-        "A second request under an active id is served beside the first.",
-        {GENERATE: _duplicate_served},
-    ),
-    Mutant(
-        "duplicate-ends-first",
-        "OE-CORE-GEN-003",
-        "The duplicate is refused, and cleaning up after it ends the first request.",
-        {GENERATE: _duplicate_ends_first},
-    ),
-    Mutant(
-        "id-locked",
-        "OE-CORE-GEN-004",
-        "The id of a finished request stays in the table of active ones.",
-        {GENERATE: _id_locked},
-    ),
     Mutant(
         "unknown-model-served",
         "OE-CORE-GEN-005",
@@ -282,6 +185,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "OE-CORE-GEN-008",
         "ModelInfo says that text is not taken, and Generate takes it.",
         each(BOTH_MODEL_INFOS, edited(_deny_text)),
+    ),
+    Mutant(
+        "no-input-reported",
+        "OE-CORE-GEN-009",
+        "ModelInfo leaves both kinds of input out, as if none could be sent.",
+        each(BOTH_MODEL_INFOS, edited(_deny_input)),
     ),
     Mutant(
         "prompt-cut-to-window",
@@ -332,5 +241,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "OE-CORE-GEN-021",
         "Stop conditions that say nothing are skipped.",
         {GENERATE: repaired(_drop_void)},
+    ),
+    Mutant(
+        "speaks-before-refusing",
+        "OE-CORE-GEN-033",
+        "The handler opens the stream, and then validates the request.",
+        {GENERATE: _speaks_first},
     ),
 )

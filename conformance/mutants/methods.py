@@ -10,7 +10,6 @@ from oe_wire.services import METHODS
 GENERATE = "openengine.v1.Inference/Generate"
 ABORT = "openengine.v1.Control/Abort"
 CONTROL_HEALTH = "openengine.v1.Control/Health"
-GET_LOAD = "openengine.v1.Control/GetLoad"
 SERVER_INFO = "openengine.v1.Control/GetServerInfo"
 ENGINE_INFO = "openengine.v1.OpenEngineDiscovery/GetEngineInfo"
 CAPABILITIES = "openengine.v1.OpenEngineDiscovery/GetCapabilities"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import Message
 
@@ -19,13 +19,21 @@ from conformance.wire.transcript import Transcript
 
 # A stream of hundreds of tokens is no timeline that anybody reads.
 _SHOWN_AT_EACH_END = 6
+# Bytes of a request; each takes up to four characters of the line.
+_LONGEST_CURL = 4096
 
 
 def evidence(
-    failure: Failure, registry: Registry, target: Target, *, payloads: bool = False
+    failure: Failure,
+    registry: Registry,
+    target: Target,
+    routes: Mapping[str, str],
+    *,
+    payloads: bool = False,
 ) -> Iterator[str]:
     """Lines for a terminal. The request is one the suite made up and is shown whole, so that it
-    can be sent again; what the engine answered is shown only with `payloads`.
+    can be sent again; what the engine answered is shown only with `payloads`. routes: the
+    listeners of services that have their own.
     """
     row = registry.requirement(failure.requirement)
     yield f"{row.id}  {row.level.value}  {row.text}"
@@ -43,10 +51,20 @@ def evidence(
             yield f"  request   {json.dumps(request_json(transcript.request), ensure_ascii=False)}"
     yield f"  replay    oe-conform replay {name_of(failure)} --target {target.address}"
     if transcript is not None:
-        command = curl_line(
-            target, transcript.method, transcript.request_bytes, transcript.metadata
-        )
-        yield f"  curl      {command}"
+        yield f"  curl      {_curl(transcript, target, routes)}"
+
+
+def _curl(transcript: Transcript, target: Target, routes: Mapping[str, str]) -> str:
+    size = len(transcript.request_bytes)
+    if size > _LONGEST_CURL:
+        return f"left out: the request has {size} bytes; use replay"
+    return curl_line(
+        target,
+        transcript.method,
+        transcript.request_bytes,
+        transcript.metadata,
+        routes=routes,
+    )
 
 
 def timeline(transcript: Transcript, marked: int | None, payloads: bool) -> Iterator[str]:

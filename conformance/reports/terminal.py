@@ -18,6 +18,7 @@ from conformance.runner.events import CheckFinished, RunEvent, RunStarted
 from conformance.runner.plan import Plan
 from conformance.runner.report import Report
 from conformance.wire.declared import Declared
+from conformance.wire.routes import routes_of
 from conformance.wire.target import Target
 
 _STYLES = {
@@ -79,9 +80,9 @@ class Progress:
 def print_report(report: Report, target: Target, *, payloads: bool = False) -> None:
     """Print failures with their evidence, a line for each notable row, counts and the claim."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    registry = default_registry()
+    registry, routes = default_registry(), routes_of(report.declared, target)
     for failure in report.failures:
-        for line in evidence(failure, registry, target, payloads=payloads):
+        for line in evidence(failure, registry, target, routes, payloads=payloads):
             console.print(Text(line))
         console.print()
     for status in _NOTABLE:

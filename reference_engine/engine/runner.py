@@ -101,7 +101,7 @@ class _WantedLogits:
         if sequence.scores_prompt:
             computed = sequence.num_computed
             # The logits of position p score the token at p + 1.
-            first = max(sequence.next_prompt_score(), computed + 1)
+            first = sequence.next_prompt_score()
             last = min(computed + row.num_tokens, sequence.num_prompt - 1)
             if first <= last:
                 start = offset + first - 1 - computed

@@ -80,30 +80,17 @@ class Scheduler:
         return rows
 
     def _schedule_running(self, sequence: Sequence, budget: int, rows: list[Row]) -> int:
+        """Plan a running sequence within the budget; the tokens that it takes of it."""
         count = min(self._chunk(sequence), budget)
         if count == 0 or sequence not in self.running:
             return 0
-        given_back = self._make_room(sequence, count, rows)
-        if sequence not in self.running:
-            return -given_back
-        rows.append(Row(sequence, count))
-        return count - given_back
-
-    def _make_room(self, sequence: Sequence, count: int, rows: list[Row]) -> int:
-        """Blocks for `count` more tokens, preempting the youngest if needed, maybe `sequence`.
-
-        Returns the budget of rows that were already planned and are preempted.
-        """
-        given_back = 0
         while not self._reserve(sequence, count):
             victim = max(self.running, key=lambda one: one.order)
-            for row in [row for row in rows if row.sequence is victim]:
-                rows.remove(row)
-                given_back += row.num_tokens
-            self._preempt(victim)
+            self._preempt(victim, rows)
             if victim is sequence:
-                break
-        return given_back
+                return 0
+        rows.append(Row(sequence, count))
+        return count
 
     def _admit(self, budget: int, rows: list[Row]) -> None:
         while self.waiting and budget > 0 and len(self.running) < self._limits.max_running:
@@ -141,11 +128,13 @@ class Scheduler:
         sequence.blocks += taken
         return True
 
-    def _preempt(self, sequence: Sequence) -> None:
+    def _preempt(self, sequence: Sequence, rows: list[Row]) -> None:
+        """Send a sequence back to the queue, and take it out of the step if it is planned."""
         self.preemptions += 1
         self.running.remove(sequence)
         self._free(sequence)
         self.add(sequence)
+        rows[:] = [row for row in rows if row.sequence is not sequence]
 
     def _free(self, sequence: Sequence) -> None:
         self._pool.release(sequence.blocks)

@@ -24,7 +24,7 @@ def lines_of(wrong: Run, requirement: str) -> dict[str, str]:
     report, target = wrong
     failure = report.failure(requirement)
     assert failure is not None
-    lines = list(evidence(failure, default_registry(), target))
+    lines = list(evidence(failure, default_registry(), target, {}))
     return dict(line.split(maxsplit=1) for line in lines if line.startswith("  "))
 
 
@@ -57,7 +57,7 @@ def test_the_curl_line_works(wrong: Run) -> None:
     for breaks, status in ((frozenset({"GEN-016"}), "0"), (frozenset[str](), "3")):
         with FakeEngine(Behaviour(breaks=breaks)) as engine:
             target = Target(parse_address(engine.address))
-            shown = list(evidence(failure, default_registry(), target))
+            shown = list(evidence(failure, default_registry(), target, {}))
             (line,) = [text.split(maxsplit=1)[1] for text in shown if text.startswith("  curl")]
             done = subprocess.run(
                 ["sh", "-c", line], capture_output=True, text=True, timeout=20, check=True

@@ -134,11 +134,11 @@ def test_cut_code_point_is_replaced():
 
 def test_events_are_in_order():
     """Prompt scores come first, one end per output, usage on the last one only."""
-    model = random_model()
-    built = build(model)
+    built = build(random_model(), num_blocks=128, max_batched_tokens=512)
     scoring = Scoring(output=True, prompt_start=0)
+    # Longer than the piece of a scored prompt in one step, which is 64 tokens.
     (result,) = run(
-        built.core, request(b"some prompt", num_sequences=3, temperature=1.0, scoring=scoring)
+        built.core, request(b"x" * 100, num_sequences=3, temperature=1.0, scoring=scoring)
     )
     assert isinstance(result.events[0], PromptScored)
     ends = [event for event in result.events if isinstance(event, OutputFinished)]

@@ -46,9 +46,11 @@ class GatedModel:
         self.model = random_model()
         self.gate = threading.Event()
         self.broken = False
+        self.calls = 0
 
     def __call__(self, batch: Any, cache: Any) -> Any:
         self.gate.wait(LIMIT)
+        self.calls += 1
         if self.broken:
             raise RuntimeError("out of order")
         return self.model(batch, cache)

@@ -1,17 +1,25 @@
 """Abort, cancellation, deadlines and lost connections: what ends, and that nothing stays."""
 
+import threading
+
 import grpc
 import pytest
 
 from oe_wire import v1
+from reference_engine.engine.config import EngineConfig
+from reference_engine.server import inference
 from reference_engine.server.request_table import MAX_FINISHED, RequestTable
 from tests.reference_engine.server.running import (
+    LIMIT,
     Client,
+    GatedModel,
     eventually,
+    fake_model,
     finish,
     fresh_id,
     generate_request,
     long_request,
+    serving,
 )
 
 ABORTED = v1.ABORT_STATUS_ABORTED
@@ -137,6 +145,44 @@ def test_lost_connection(engine):
         next(call)
     client.channel.close()
     assert eventually(lambda: idle(engine))
+
+
+@pytest.mark.parametrize("ended_by", ["cancel", "deadline"])
+def test_cancelled_work_stops(ended_by):
+    """A cancelled request is not computed to its end; a stuck step does not hold its id."""
+    model = GatedModel()
+    with serving(fake_model(model), EngineConfig(num_blocks=300)) as engine:
+        request = long_request()
+        timeout = 0.3 if ended_by == "deadline" else LIMIT
+        call = engine.start_generate(request, timeout=timeout)
+        call.initial_metadata()
+        if ended_by == "cancel":
+            call.cancel()
+        assert eventually(lambda: engine.app.frontend.table.active(request.request_id) is None)
+        model.gate.set()
+        assert eventually(lambda: idle(engine))
+        # The window is 4096 steps long; the command can be late by a few.
+        assert model.calls < 100
+
+
+def test_two_requests_with_one_id_at_once(engine, monkeypatch):
+    """Of two calls with one id that are tokenized at the same time, one is accepted."""
+    monkeypatch.setattr(inference, "LONG_TEXT", 0)
+    tokenizer = engine.app.frontend.tokenizer
+    both = threading.Barrier(2, timeout=LIMIT)
+    encode = tokenizer.encode
+
+    def encode_together(text, **options):
+        both.wait()
+        return encode(text, **options)
+
+    monkeypatch.setattr(tokenizer, "encode", encode_together)
+    request = long_request()
+    calls = [engine.start_generate(request) for _ in range(2)]
+    assert eventually(lambda: engine.app.frontend.table.active(request.request_id) is not None)
+    assert engine.abort(request.request_id).message.status == ABORTED
+    codes = sorted(finish(call).code.name for call in calls)
+    assert codes == ["ALREADY_EXISTS", "OK"]
 
 
 def test_table_forgets():
