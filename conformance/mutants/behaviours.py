@@ -1,8 +1,8 @@
-"""The few moves that most mutants are made of: edit, expand, repair, refuse, forgive."""
+"""The few moves that most mutants are made of: edit, repair, answer, refuse, forgive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import grpc
@@ -35,17 +35,6 @@ def edited_for(edit: EditFor) -> Behaviour:
         async for message in exchange.upstream():
             edit(message, exchange.request)
             yield message
-
-    return behaviour
-
-
-def expanded(expand: Callable[[Any], Iterable[Message]]) -> Behaviour:
-    """Every message of the answer becomes any number of messages."""
-
-    async def behaviour(exchange: Exchange) -> Answers:
-        async for message in exchange.upstream():
-            for item in expand(message):
-                yield item
 
     return behaviour
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance.checks.case import Case, from_json, to_json
@@ -72,9 +73,7 @@ def execute(
     attempts = _Attempts(check, probe)
     failure: Failure | None = None
     try:
-        found = _failing(attempts, budget, run_seed)
-        if found is not None:
-            failure = _replayed(found, attempts, budget)
+        found, failure = _confirmed(_failing(attempts, budget, run_seed), attempts, budget)
         status, reason, detail = _status(requirement, attempts, found, failure)
     except ConformError as error:
         status, reason, detail = Status.ERROR, None, str(error)
@@ -124,13 +123,13 @@ def _broken_law(probe: Probe, requirement: str) -> Violation | None:
     return None
 
 
-def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> Found | None:
-    """The smallest failing case of the table and the search; a real breach before a tolerated one.
+def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> list[Found]:
+    """Failing cases of the table and the search, smallest first; real breaches only if any is.
 
     The search goes on after the table has failed: its cases shrink, those of the table do not.
     """
     check, probe = attempts.check, attempts.probe
-    found = _failing_in_table(attempts)
+    found = [_failing_in_table(attempts)]
     if check.strategy is not None:
         searched = search(
             attempts,
@@ -139,8 +138,28 @@ def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> Found | None
             seed=seed_of(run_seed, check.requirement),
             spending=probe.spending,
         )
-        found = min((f for f in (searched, found) if f is not None), key=_size, default=None)
-    return found
+        found.insert(0, searched)
+    ordered = sorted((each for each in found if each is not None), key=_size)
+    return [each for each in ordered if _tolerated(each) == _tolerated(ordered[0])]
+
+
+def _confirmed(
+    candidates: Iterable[Found], attempts: _Attempts, budget: Budget
+) -> tuple[Found, Failure] | tuple[None, None]:
+    """The first case that every replay shows again, else the first one: a small case that fails
+    now and then must not hide a larger one that always does.
+    """
+    first: tuple[Found, Failure] | tuple[None, None] = (None, None)
+    for found in candidates:
+        failure = _replayed(found, attempts, budget)
+        if failure.confirmed:
+            return found, failure
+        first = first if first[0] is not None else (found, failure)
+    return first
+
+
+def _tolerated(found: Found) -> bool:
+    return isinstance(found.violation, Tolerated)
 
 
 def _failing_in_table(attempts: _Attempts) -> Found | None:
@@ -158,7 +177,7 @@ def _failing_in_table(attempts: _Attempts) -> Found | None:
 
 def _size(found: Found) -> tuple[bool, int]:
     request = found.case.request
-    return isinstance(found.violation, Tolerated), 0 if request is None else request.ByteSize()
+    return _tolerated(found), 0 if request is None else request.ByteSize()
 
 
 def _replayed(found: Found, attempts: _Attempts, budget: Budget) -> Failure:
@@ -182,7 +201,7 @@ def _status(
     requirement: Requirement, attempts: _Attempts, found: Found | None, failure: Failure | None
 ) -> tuple[Status, SkipReason | None, str]:
     if found is not None and failure is not None:
-        tolerated = isinstance(found.violation, Tolerated)
+        tolerated = _tolerated(found)
         return failure_status(requirement, failure, tolerated=tolerated), None, failure.actual
     if attempts.judged:
         return Status.PASS, None, ""

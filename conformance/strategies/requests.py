@@ -63,10 +63,25 @@ def _requests(draw: st.DrawFn, declared: Declared, features: Features) -> v1.Gen
     _draw_sampling(draw, request.sampling, limits, features)
     _draw_stopping(draw, request.stopping, declared, features)
     _draw_response(draw, request.response, declared, features)
+    settle_choice(request)
     for part in ("sampling", "response"):
         if not getattr(request, part).ByteSize():
             request.ClearField(part)
     return request
+
+
+def settle_choice(request: v1.GenerateRequest) -> None:
+    """Make the output repeatable where the engine allows it, so that a failure that depends on
+    the tokens comes back when its request is replayed: greedy, or with a seed.
+    """
+    sampling = request.sampling
+    if sampling.HasField("seed") or request.stopping.max_tokens <= 1:
+        return
+    if not sampling.HasField("temperature"):
+        # Several greedy outputs are all the same, and some engines refuse to make them.
+        sampling.temperature = 1.0 if sampling.num_sequences > 1 else 0.0
+    if sampling.temperature > 0:
+        sampling.seed = 0
 
 
 def _draw_input(

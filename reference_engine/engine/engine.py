@@ -32,6 +32,7 @@ class Engine:
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._stopping = False
+        self._ended = False
         self._on_end: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: dict[OpenRequest, Stream] = {}
@@ -50,8 +51,8 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs; without it nothing is computed."""
-        return self._thread.is_alive()
+        """Whether requests are computed."""
+        return self._loop is not None and not self._ended
 
     @property
     def num_open(self) -> int:
@@ -96,9 +97,9 @@ class Engine:
                 if self._core.busy:
                     self._deliver(self._guarded(self._core.step))
         finally:
-            self._take_commands(wait=False)
-            self._deliver(self._core.fail_all(FAULT))
-            self._running_loop().call_soon_threadsafe(self._on_end)
+            if not self._stopping:
+                log.critical("the engine thread ends; nothing is computed from here on")
+            self._running_loop().call_soon_threadsafe(self._end)
 
     def _take_commands(self, *, wait: bool) -> None:
         """Apply what is in the inbox; with `wait`, block for the first command."""
@@ -145,8 +146,20 @@ class Engine:
                 self._streams.pop(opened, None)
         self._running_loop().call_soon_threadsafe(self._hand_over, batch)
 
+    # On the event loop again.
+
+    def _end(self) -> None:
+        """The thread has let go of the core: answer what still lies in the inbox, fail the rest.
+
+        Commands are put on this thread too, so none can come after `alive` has turned False.
+        """
+        self._ended = True
+        self._take_commands(wait=False)
+        self._deliver(self._core.fail_all(FAULT))
+        self._on_end()
+
     def _hand_over(self, batch: list[tuple[Stream, Event]]) -> None:
-        """On the event loop: give each reader its events."""
+        """Give each reader its events."""
         for stream, event in batch:
             if is_last(event):
                 self._num_open -= 1

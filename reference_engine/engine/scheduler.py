@@ -69,28 +69,32 @@ class Scheduler:
     def schedule(self) -> list[Row]:
         """The rows of the next step, oldest decode first; empty when there is no work."""
         rows: list[Row] = []
-        preemptions = self.preemptions
         budget = self._limits.max_batched_tokens
         decoding = [sequence for sequence in self.running if sequence.num_pending == 1]
         prefilling = [sequence for sequence in self.running if sequence.num_pending > 1]
         for sequence in decoding + prefilling:
-            budget -= self._schedule_running(sequence, budget, rows)
-        if self.preemptions == preemptions:
-            self._admit(budget, rows)
+            count = min(self._chunk(sequence), budget)
+            if count and self._make_room(sequence, count):
+                rows.append(Row(sequence, count))
+                budget -= count
+        self._admit(budget, rows)
+        self.running.sort(key=_order)
         return rows
 
-    def _schedule_running(self, sequence: Sequence, budget: int, rows: list[Row]) -> int:
-        """Plan a running sequence within the budget; the tokens that it takes of it."""
-        count = min(self._chunk(sequence), budget)
-        if count == 0 or sequence not in self.running:
-            return 0
+    def _make_room(self, sequence: Sequence, count: int) -> bool:
+        """Get blocks for `count` more tokens, or preempt the sequence itself.
+
+        Victims are younger, and `running` is sorted: none of them is in this step already.
+        Prefills never get here without blocks, because admission takes all that they need.
+        """
+        if sequence not in self.running:
+            return False
         while not self._reserve(sequence, count):
-            victim = max(self.running, key=lambda one: one.order)
-            self._preempt(victim, rows)
+            victim = self.running[-1]
+            self._preempt(victim)
             if victim is sequence:
-                return 0
-        rows.append(Row(sequence, count))
-        return count
+                return False
+        return True
 
     def _admit(self, budget: int, rows: list[Row]) -> None:
         while self.waiting and budget > 0 and len(self.running) < self._limits.max_running:
@@ -128,15 +132,17 @@ class Scheduler:
         sequence.blocks += taken
         return True
 
-    def _preempt(self, sequence: Sequence, rows: list[Row]) -> None:
-        """Send a sequence back to the queue, and take it out of the step if it is planned."""
+    def _preempt(self, sequence: Sequence) -> None:
         self.preemptions += 1
         self.running.remove(sequence)
         self._free(sequence)
         self.add(sequence)
-        rows[:] = [row for row in rows if row.sequence is not sequence]
 
     def _free(self, sequence: Sequence) -> None:
         self._pool.release(sequence.blocks)
         sequence.blocks = []
         sequence.num_computed = 0
+
+
+def _order(sequence: Sequence) -> int:
+    return sequence.order

@@ -5,7 +5,7 @@ The prompt's length is checked separately, because a text has to be tokenized fo
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from oe_wire import v1
 from reference_engine.server.deployment import Deployment, RequestLimits
@@ -67,8 +67,7 @@ def _input(request: v1.GenerateRequest, deployment: Deployment) -> Iterator[Reje
         ids = request.token_ids.ids
         if not ids:
             yield invalid("token_ids is empty, expected at least one id")
-        elif max(ids) >= deployment.model.vocab_size:
-            yield invalid(_outside_vocabulary("token_ids", max(ids), deployment))
+        yield from _vocabulary("token_ids", ids, deployment)
 
 
 def prompt_problem(
@@ -167,9 +166,7 @@ def _candidates(
     elif kind == "top_n" and selection.top_n > most:
         yield invalid(f"{field}.top_n is {selection.top_n}, expected at most {most}")
     elif kind == "token_ids":
-        highest = max(selection.token_ids.ids, default=0)
-        if highest >= deployment.model.vocab_size:
-            yield invalid(_outside_vocabulary(f"{field}.token_ids", highest, deployment))
+        yield from _vocabulary(f"{field}.token_ids", selection.token_ids.ids, deployment)
     elif kind == "all" and not allow_all:
         yield unsupported(f"{field}.all is set, expected a mode that the model lists")
 
@@ -198,5 +195,9 @@ def _kv(kv: v1.KvOptions) -> Iterator[Rejection]:
         yield unsupported("kv.cache_salt is set, but this engine has no prefix cache")
 
 
-def _outside_vocabulary(field: str, token_id: int, deployment: Deployment) -> str:
-    return f"{field} holds {token_id}, expected ids below {deployment.model.vocab_size}"
+def _vocabulary(field: str, ids: Sequence[int], deployment: Deployment) -> Iterator[Rejection]:
+    size = deployment.model.vocab_size
+    if ids and max(ids) >= size:
+        place = next(place for place, token_id in enumerate(ids) if token_id >= size)
+        # The place and not the id: ids of a prompt are as private as its text.
+        yield invalid(f"{field}[{place}] is outside the vocabulary, expected ids below {size}")

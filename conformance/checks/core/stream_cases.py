@@ -8,7 +8,7 @@ from typing import Any
 from conformance.checks.case import Case
 from conformance.oracle.limits import SAFE_STOP_CONDITIONS, limits_of
 from conformance.strategies import faults, simple_request
-from conformance.strategies.requests import FREQUENT_TEXTS, candidate_selections
+from conformance.strategies.requests import FREQUENT_TEXTS, candidate_selections, settle_choice
 from conformance.strategies.simple import PROSE
 from conformance.wire.declared import Declared
 from oe_wire import v1
@@ -22,8 +22,10 @@ MARKER = "oe-private-7f3a9c-marker"
 
 
 def prose(declared: Declared, max_tokens: int = SHORT, **sampling: Any) -> v1.GenerateRequest:
-    """A request that continues a sentence, or token ids where text is not taken."""
-    return simple_request(declared, prompt=PROSE, max_tokens=max_tokens, **sampling)
+    """A repeatable request that continues a sentence, or token ids where text is not taken."""
+    request = simple_request(declared, prompt=PROSE, max_tokens=max_tokens, **sampling)
+    settle_choice(request)
+    return request
 
 
 def plain(declared: Declared) -> Iterable[Case]:

@@ -32,12 +32,24 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.pool = BlockPool(NUM_BLOCKS, BLOCK_SIZE)
         self.scheduler = Scheduler(self.pool, SchedulerLimits(MAX_RUNNING, BUDGET))
         self.alive: list[Sequence] = []
+        self.held: list[Sequence] = []
         self.order = 0
 
-    @rule(prompt=st.integers(1, WINDOW), scored=st.booleans())
-    def arrive(self, prompt, scored):
+    @rule(prompt=st.integers(1, WINDOW), scored=st.booleans(), held=st.booleans())
+    def arrive(self, prompt, scored, held):
         self.order += 1
         sequence = make(self.order, prompt, scored=scored)
+        if held:
+            self.held.append(sequence)
+        else:
+            self.alive.append(sequence)
+            self.scheduler.add(sequence)
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def release(self):
+        """Older sequences can come after younger ones, as outputs that waited for scores do."""
+        sequence = self.held.pop()
         self.alive.append(sequence)
         self.scheduler.add(sequence)
 
@@ -66,7 +78,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         assert sequence.blocks == []
 
     def check_rows(self, rows: list[Row]) -> None:
-        """A step has work, within its budget, for running sequences, the oldest among them."""
+        """A step has work within its budget, for running sequences, the oldest included."""
         assert rows
         assert sum(row.num_tokens for row in rows) <= BUDGET
         assert len({id(row.sequence) for row in rows}) == len(rows) <= MAX_RUNNING
@@ -76,7 +88,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             room = len(row.sequence.blocks) * BLOCK_SIZE
             assert row.sequence.num_computed + row.num_tokens <= room
         decodes = [row.num_tokens == row.sequence.num_pending == 1 for row in rows]
-        oldest = min(self.alive, key=lambda one: one.order)
+        oldest = min(self.scheduler.running, key=lambda one: one.order)
         assert any(row.sequence is oldest for row in rows) or all(decodes)
 
     @invariant()
@@ -95,12 +107,13 @@ class SchedulerMachine(RuleBasedStateMachine):
         for sequence in self.scheduler.waiting:
             assert sequence.blocks == []
             assert sequence.num_computed == 0
-        orders = [sequence.order for sequence in self.scheduler.waiting]
-        assert orders == sorted(orders)
+        for queue in (self.scheduler.waiting, self.scheduler.running):
+            orders = [sequence.order for sequence in queue]
+            assert orders == sorted(orders)
 
 
 SchedulerMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
+    max_examples=80, stateful_step_count=50, deadline=None
 )
 TestScheduler = SchedulerMachine.TestCase
 

@@ -40,19 +40,19 @@ def fake_model(model: object = None) -> LoadedModel:
 
 
 class GatedModel:
-    """A model whose steps wait while the gate is closed, and throw while it is broken."""
+    """A model whose steps wait while the gate is closed, and throw what `fault` holds."""
 
     def __init__(self) -> None:
         self.model = random_model()
         self.gate = threading.Event()
-        self.broken = False
+        self.fault: BaseException | None = None
         self.calls = 0
 
     def __call__(self, batch: Any, cache: Any) -> Any:
         self.gate.wait(LIMIT)
         self.calls += 1
-        if self.broken:
-            raise RuntimeError("out of order")
+        if self.fault is not None:
+            raise self.fault
         return self.model(batch, cache)
 
 

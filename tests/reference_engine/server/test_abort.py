@@ -1,6 +1,8 @@
 """Abort, cancellation, deadlines and lost connections: what ends, and that nothing stays."""
 
+import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -163,6 +165,29 @@ def test_cancelled_work_stops(ended_by):
         assert eventually(lambda: idle(engine))
         # The window is 4096 steps long; the command can be late by a few.
         assert model.calls < 100
+
+
+def test_storm(engine):
+    """Requests that end in every way at once leave nothing behind."""
+    choice = random.Random(5)
+
+    def one(_):
+        request = long_request() if choice.random() < 0.7 else generate_request()
+        call = engine.start_generate(request)
+        action = choice.choice(["cancel", "abort", "read, cancel", "read, abort"])
+        if action.startswith("read"):
+            next(call)
+        if action.endswith("cancel"):
+            call.cancel()
+        else:
+            engine.abort(request.request_id)
+            engine.abort(request.request_id)
+        call.cancel()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(one, range(64)))
+    assert eventually(lambda: idle(engine))
+    assert engine.generate(generate_request()).code is grpc.StatusCode.OK
 
 
 def test_two_requests_with_one_id_at_once(engine, monkeypatch):

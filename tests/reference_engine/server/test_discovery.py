@@ -186,9 +186,9 @@ def test_engine_fault(caplog):
     with serving(fake_model(model), SMALL) as engine:
         running = engine.start_generate(long_request())
         next(running)
-        model.broken = True
+        model.fault = RuntimeError("out of order")
         outcome = finish(running)
-        model.broken = False
+        model.fault = None
         assert outcome.code is grpc.StatusCode.OK
         last = outcome.messages[-1]
         assert last.error.code == v1.ERROR_CODE_INTERNAL
@@ -198,6 +198,30 @@ def test_engine_fault(caplog):
         assert engine.generate(generate_request()).code is grpc.StatusCode.OK
         assert engine.free_blocks == engine.total_blocks
     assert "out of order" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_engine_thread_ends(caplog):
+    """When the engine thread ends, its requests fail, health says so, and new work is refused."""
+    model = GatedModel()
+    model.gate.set()
+    with serving(fake_model(model), SMALL) as engine:
+        watch = engine.start(f"{HEALTH}/Watch", health.HealthCheckRequest(service=""))
+        assert next(watch).status == Status.SERVING
+        running = engine.start_generate(long_request())
+        next(running)
+        model.fault = SystemExit()
+        outcome = finish(running)
+        assert outcome.code is grpc.StatusCode.OK
+        assert outcome.messages[-1].error.code == v1.ERROR_CODE_INTERNAL
+        assert next(watch).status == Status.NOT_SERVING
+        watch.cancel()
+        assert engine.generate(generate_request()).code is grpc.StatusCode.UNAVAILABLE
+        probe = v1.HealthRequest(include_inference_probe=True)
+        state = engine.call(f"{CONTROL}/Health", probe).message.state
+        assert state == v1.HEALTH_STATE_NOT_READY
+        assert check(engine, CONTROL).message.status == Status.SERVING
+    assert "the engine thread ends" in caplog.text
 
 
 def test_stuck_engine():

@@ -1,12 +1,14 @@
 """The rules of validation as properties, without a server."""
 
 import math
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oe_wire import v1
 from reference_engine.server.deployment import Deployment, RequestLimits, ServedModel
+from reference_engine.server.description import generation
 from reference_engine.server.metadata import metadata_problems
 from reference_engine.server.rejection import Rejection
 from reference_engine.server.validate import validate
@@ -44,6 +46,21 @@ def test_sampling_ranges(temperature, top_p, min_p, repetition):
         and (math.isfinite(repetition) and repetition > 0)
     )
     assert (verdict(sampling=sampling) is None) == legal
+
+
+def test_prompt_candidates_of_a_large_vocabulary():
+    """`all` for a prompt is listed and accepted, or neither."""
+    response = v1.ResponseOptions(return_prompt_logprobs=True)
+    response.prompt_candidates.all.SetInParent()
+    request = v1.GenerateRequest(
+        request_id="r", model="m", token_ids=v1.TokenIds(ids=[1]), response=response
+    )
+    for allowed in (True, False):
+        limits = RequestLimits(prompt_candidates_all=allowed)
+        problem = validate(request, (), replace(DEPLOYMENT, limits=limits))
+        assert (problem is None) == allowed
+        modes = generation(limits).prompt_logprobs.candidate_selection_modes
+        assert (v1.CANDIDATE_TOKEN_SELECTION_MODE_ALL in modes) == allowed
 
 
 @given(st.none() | st.integers(0, 70), st.none() | st.integers(0, 70))
