@@ -7,6 +7,13 @@ EngineException
     CheckpointError          a file of the model is missing, damaged or inconsistent
     UnsupportedModelError    a sound model that needs something the engine lacks
   ChatTemplateError        the model's chat template refused the messages
+  GuideError               a guide of guided decoding does not compile
+  AdapterError             an adapter, or what is asked about one, is malformed
+    UnsupportedAdapterError  a sound adapter that needs what the engine lacks
+    AdapterConflictError     id, name or path belongs to another loaded adapter
+    UnknownAdapterError      no adapter of that name is loaded
+    TooManyAdaptersError     a limit of loaded or waited-for adapters is reached
+    AdapterChangedError      the files of a loaded adapter are not what they were
   PullError                a model could not be fetched
 """
 
@@ -37,6 +44,34 @@ class UnsupportedModelError(ModelError):
 
 class ChatTemplateError(EngineException):
     """The model's chat template refused the messages (for example an unknown role)."""
+
+
+class GuideError(EngineException):
+    """A guide does not compile; the text says what was expected and repeats nothing of it."""
+
+
+class AdapterError(EngineException):
+    """An adapter or a request about one is malformed; the text repeats no path and no name."""
+
+
+class UnsupportedAdapterError(AdapterError):
+    """The adapter is sound, but uses something that the engine lacks."""
+
+
+class AdapterConflictError(AdapterError):
+    """Id, name or path belongs to a loaded adapter that is not the same in all three."""
+
+
+class UnknownAdapterError(AdapterError):
+    """No adapter of that name is loaded."""
+
+
+class TooManyAdaptersError(AdapterError):
+    """No more adapters can be loaded, or waited for."""
+
+
+class AdapterChangedError(AdapterError):
+    """A loaded adapter had to be read again, and its files are gone or not the same."""
 
 
 class PullError(EngineException):

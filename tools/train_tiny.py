@@ -24,6 +24,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from torch.nn import functional
 
+from reference_engine.kernels.rope_store import rotate
 from reference_engine.model.config import ModelConfig
 from reference_engine.model.llama import Llama
 
@@ -117,9 +118,10 @@ def encode(tokenizer: Tokenizer, texts: list[str]) -> Tensor:
     return torch.tensor(ids)
 
 
-def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Dense causal attention over windows of CONTEXT tokens, each shaped [windows, heads, ...]."""
     del layer
+    q, k = rotate(q, cos, sin), rotate(k, cos, sin)
     q, k, v = (x.view(-1, CONTEXT, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
     out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     return out.transpose(1, 2).flatten(0, 1)

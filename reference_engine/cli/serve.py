@@ -57,6 +57,58 @@ FILE = click.Path(path_type=Path)
     help="tokens of a block",
 )
 @click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads of the model")
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="where the model runs; auto is a GPU if there is one",
+)
+@click.option(
+    "--data-parallel-size",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="ranks: processes with a model and a cache of their own",
+)
+@click.option(
+    "--stall-timeout-ms",
+    type=click.IntRange(0, 86_400_000),
+    default=30_000,
+    show_default=True,
+    help="a stream that is not read for longer is ended; 0: never",
+)
+@click.option(
+    "--lora",
+    "loras",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="an adapter to load at start, from a directory as PEFT writes it; may be repeated",
+)
+@click.option(
+    "--max-loras",
+    type=click.IntRange(0, 1024),
+    default=8,
+    show_default=True,
+    help="adapters loaded at once; 0: no LoRA",
+)
+@click.option(
+    "--max-resident-loras",
+    type=click.IntRange(1, 1024),
+    help="those of them that are in memory at once (default: all)",
+)
+@click.option(
+    "--max-lora-rank",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    help="largest rank of an adapter",
+)
+@click.option(
+    "--lora-root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="adapters are loaded from below this directory only (default: from anywhere)",
+)
 @click.option("--tls-cert", type=FILE, help="PEM certificate chain")
 @click.option("--tls-key", type=FILE, help="PEM key of --tls-cert")
 @click.option("--tls-client-ca", type=FILE, help="PEM certificates that callers must chain to")

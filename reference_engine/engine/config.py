@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from reference_engine.errors import ConfigError
+from reference_engine.lora.limits import LoraLimits
 
 # Keys and values of all layers; the pool is allocated whole at start.
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
@@ -11,7 +12,8 @@ DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """num_blocks x block_size tokens of KV cache; requests beyond max_running + max_waiting are
-    refused. max_running counts sequences in one step. ConfigError when a size makes no sense.
+    refused. max_running counts sequences in one step. lora: None for no adapters. ConfigError when
+    a size makes no sense.
     """
 
     num_blocks: int
@@ -20,6 +22,7 @@ class EngineConfig:
     max_waiting: int = 256
     max_batched_tokens: int = 512
     max_num_sequences: int = 8
+    lora: LoraLimits | None = None
 
     def __post_init__(self) -> None:
         for name in ("num_blocks", "block_size", "max_running", "max_num_sequences"):

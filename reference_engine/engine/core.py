@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from torch import Tensor
+
+from reference_engine.engine.guidance import GUIDE_FAILED, token_masks
+from reference_engine.engine.load import measure
 from reference_engine.engine.logprobs import score_tokens
 from reference_engine.engine.output import (
     Event,
@@ -21,12 +25,17 @@ from reference_engine.engine.runner import PromptRows, Runner, StepLogits
 from reference_engine.engine.sampler import Sampler
 from reference_engine.engine.scheduler import Scheduler
 from reference_engine.engine.sequence import Sequence
+from reference_engine.guided.guides import Guides
+from reference_engine.lora.low_rank import AdapterWeights
 from reference_engine.model.tokenizer import Tokenizer
 
 
 @dataclass(slots=True, eq=False)
 class OpenRequest:
-    """A request in the engine: its outputs and what has been produced for it."""
+    """A request in the engine: its outputs and what has been produced for it.
+
+    held: outputs that wait until the first one has computed the prompt that they share.
+    """
 
     request: Request
     sequences: list[Sequence] = field(default_factory=list)
@@ -36,7 +45,8 @@ class OpenRequest:
 
     def usage(self) -> Usage:
         """Token counts up to now."""
-        return Usage(len(self.request.prompt), self.completion_tokens, cached_prompt_tokens=0)
+        cached = self.sequences[0].cached_prompt_tokens or 0
+        return Usage(len(self.request.prompt), self.completion_tokens, cached)
 
 
 Emitted = tuple[OpenRequest, Event]
@@ -45,24 +55,34 @@ Emitted = tuple[OpenRequest, Event]
 class EngineCore:
     """One step: schedule, run, sample, stop. Not thread-safe: one thread calls it.
 
-    window: tokens of prompt and output together, at most what the cache holds.
+    window: tokens of prompt and output together, at most what the cache holds. `load` is
+    replaced whole after each change, so any thread may read it.
     """
 
     def __init__(
-        self, scheduler: Scheduler, runner: Runner, tokenizer: Tokenizer, window: int
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        tokenizer: Tokenizer,
+        window: int,
+        guides: Guides | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._runner = runner
         self._tokenizer = tokenizer
         self._sampler = Sampler(tokenizer.eos_token_ids)
         self._window = window
+        self._guides = guides or Guides(tokenizer)
         self._open: dict[Sequence, OpenRequest] = {}
         self._order = 0
+        self._num_open = 0
+        self._open_prompt_tokens = 0
+        self.load = measure(scheduler, 0, 0)
 
     @property
     def busy(self) -> bool:
         """Whether a step has work to do."""
-        return bool(self._open)
+        return self._scheduler.busy
 
     def add(self, request: Request) -> OpenRequest:
         """Queue a request whose prompt is within the window."""
@@ -78,22 +98,50 @@ class EngineCore:
                 text=OutputText(self._tokenizer, request.stopping),
                 max_new=room if limit is None else min(room, limit),
                 token_ids=list(request.prompt),
+                matcher=self._guides.matcher(request.grammar) if request.grammar else None,
             )
             opened.sequences.append(sequence)
             self._open[sequence] = opened
         opened.num_open = request.num_sequences
-        self._queue(opened)
+        first, *opened.held = opened.sequences
+        start = request.scoring.prompt_start
+        if start is not None:
+            first.prompt_scores = [Token(request.prompt[0])] if start == 0 else []
+        self._scheduler.add(first)
+        self._num_open += 1
+        self._open_prompt_tokens += len(request.prompt)
+        self._publish()
         return opened
 
-    def _queue(self, opened: OpenRequest) -> None:
-        first, *others = opened.sequences
-        start = opened.request.scoring.prompt_start
-        if start is not None:
-            first.prompt_scores = [Token(opened.request.prompt[0])] if start == 0 else []
-            # The other outputs wait, because the prompt's scores come before every token.
-            opened.held, others = others, []
-        for sequence in (first, *others):
-            self._scheduler.add(sequence)
+    def put_adapter(self, key: str, weights: AdapterWeights) -> list[Emitted]:
+        """Add an adapter under a new key; requests may name it from now on. Emits nothing."""
+        self._runner.adapters.put(key, weights)
+        return []
+
+    def drop_adapter(self, key: str) -> list[Emitted]:
+        """Forget an adapter that no open request names. Emits nothing."""
+        self._runner.adapters.drop(key)
+        return []
+
+    def _publish(self) -> None:
+        """Show the outside what has changed: the load, and the cache's events."""
+        self._scheduler.cache.events.flush()
+        self.load = measure(self._scheduler, self._num_open, self._open_prompt_tokens)
+
+    def park(self, opened: OpenRequest) -> None:
+        """Set an open request aside: it keeps its tokens, but neither blocks nor a place."""
+        for sequence in opened.sequences:
+            if not sequence.finished and sequence not in opened.held:
+                self._scheduler.remove(sequence)
+        self._publish()
+
+    def resume(self, opened: OpenRequest) -> None:
+        """Take up a request that was set aside, at the place of its age; else nothing happens."""
+        for sequence in opened.sequences:
+            known = sequence in opened.held or self._scheduler.knows(sequence)
+            if not sequence.finished and not known:
+                self._scheduler.add(sequence)
+        self._publish()
 
     def abort(self, opened: OpenRequest) -> list[Emitted]:
         """End every open output as CANCELLED and free its blocks; empty if none was open."""
@@ -101,6 +149,7 @@ class EngineCore:
         for sequence in opened.sequences:
             if not sequence.finished:
                 self._finish(sequence, FinishReason.CANCELLED, None, events)
+        self._publish()
         return events
 
     def abort_all(self) -> list[Emitted]:
@@ -113,12 +162,14 @@ class EngineCore:
         opened = list(dict.fromkeys(self._open.values()))
         self._open.clear()
         self._scheduler.clear()
+        self._num_open = self._open_prompt_tokens = 0
         events: list[Emitted] = []
         for one in opened:
             for sequence in one.sequences:
                 sequence.finished = True
             usage = one.usage() if one.completion_tokens else None
             events.append((one, RequestFailed(message, usage)))
+        self._publish()
         return events
 
     def step(self) -> list[Emitted]:
@@ -127,50 +178,78 @@ class EngineCore:
         logits = self._runner.run(rows)
         for row in rows:
             row.sequence.num_computed += row.num_tokens
+            self._scheduler.cache.store(row.sequence)
         events: list[Emitted] = []
         for prompt in logits.prompts:
             self._score_prompt(prompt)
         for row in rows:
             self._release_prompt(row.sequence, events)
-        tokens = self._sampler.sample(logits.logits, logits.sampling)
-        scores = self._score_outputs(logits, tokens)
-        for number, sequence in enumerate(logits.sampling):
+        sequences, drawn_from = self._fork(logits)
+        masks = token_masks(sequences, self._tokenizer.vocab_size)
+        tokens = self._sampler.sample(drawn_from, sequences, masks)
+        scores = self._score_outputs(drawn_from, sequences, tokens)
+        for number, sequence in enumerate(sequences):
             self._advance(sequence, Token(tokens[number], scores.get(number)), events)
+        self._publish()
         return events
 
+    def _fork(self, logits: StepLogits) -> tuple[list[Sequence], Tensor]:
+        """The sequences to draw for, and their logits [sequences, vocab].
+
+        The outputs of a request begin when the first has computed the prompt: each draws its
+        first token from the same logits.
+        """
+        sequences: list[Sequence] = []
+        places: list[int] = []
+        for place, sequence in enumerate(logits.sampling):
+            opened = self._open[sequence]
+            forked = [one for one in opened.held if self._scheduler.fork(sequence, one)]
+            opened.held = []
+            sequences += (sequence, *forked)
+            places += [place] * (1 + len(forked))
+        if len(sequences) == len(logits.sampling):
+            return sequences, logits.logits
+        return sequences, logits.logits[places]
+
     def _score_prompt(self, rows: PromptRows) -> None:
-        request = rows.sequence.request
-        ids = list(request.prompt[rows.first : rows.first + rows.count])
-        scores = score_tokens(rows.logits, ids, request.scoring.prompt_candidates)
-        if rows.sequence.prompt_scores is not None:
-            rows.sequence.prompt_scores += map(Token, ids, scores)
+        sequence = rows.sequence
+        scoring = sequence.request.scoring
+        ids = list(sequence.request.prompt[rows.first : rows.first + rows.count])
+        candidates = [scoring.prompt_candidates] * len(ids)
+        scores = score_tokens(rows.logits, ids, candidates)
+        if sequence.prompt_scores is not None:
+            sequence.prompt_scores += map(Token, ids, scores)
 
     def _release_prompt(self, sequence: Sequence, events: list[Emitted]) -> None:
         """Send the prompt's scores once the whole prompt has been computed."""
         if sequence.prompt_scores is None or sequence.num_computed < sequence.num_prompt:
             return
-        opened = self._open[sequence]
-        events.append((opened, PromptScored(tuple(sequence.prompt_scores))))
+        events.append((self._open[sequence], PromptScored(tuple(sequence.prompt_scores))))
         sequence.prompt_scores = None
-        for other in opened.held:
-            self._scheduler.add(other)
-        opened.held = []
 
-    def _score_outputs(self, logits: StepLogits, tokens: list[int]) -> dict[int, Score]:
-        scores = {}
-        for number, sequence in enumerate(logits.sampling):
-            scoring = sequence.request.scoring
-            if scoring.output:
-                row = logits.logits[number : number + 1]
-                scores[number] = score_tokens(row, [tokens[number]], scoring.output_candidates)[0]
-        return scores
+    def _score_outputs(
+        self, logits: Tensor, sequences: list[Sequence], tokens: list[int]
+    ) -> dict[int, Score]:
+        """The scores of the drawn tokens, for those who asked; logits are [sequences, vocab]."""
+        wanted = [row for row, one in enumerate(sequences) if one.request.scoring.output]
+        if not wanted:
+            return {}
+        ids = [tokens[row] for row in wanted]
+        candidates = [sequences[row].request.scoring.output_candidates for row in wanted]
+        rows = logits if len(wanted) == len(sequences) else logits[wanted]
+        return dict(zip(wanted, score_tokens(rows, ids, candidates), strict=True))
 
     def _advance(self, sequence: Sequence, token: Token, events: list[Emitted]) -> None:
         """Take a drawn token: stop, finish at the limit, or go on."""
+        if sequence.finished:
+            return
         if sequence.max_new == 0:
             self._finish(sequence, FinishReason.LENGTH, None, events)
             return
         opened = self._open[sequence]
+        if sequence.matcher is not None and not sequence.matcher.advance(token.token_id):
+            self._refuse(opened, GUIDE_FAILED, events)
+            return
         opened.completion_tokens += 1
         sequence.token_ids.append(token.token_id)
         stop = self._stop(sequence, token)
@@ -186,13 +265,32 @@ class EngineCore:
     def _stop(self, sequence: Sequence, token: Token) -> StopMatch | None:
         """Hand the token to the output's text; what stopped it, if anything did."""
         stopping = sequence.request.stopping
+        guided = sequence.matcher is not None
+        if guided and sequence.num_output <= stopping.min_tokens:
+            # Unguided rows draw no stop token here; a guide can leave nothing else.
+            return sequence.text.add(token, may_stop=False)
         if token.token_id in stopping.stop_token_ids:
             sequence.text.add_stop_token(token, included=stopping.include_stop)
             return StopMatch(token_id=token.token_id)
-        if token.token_id in self._tokenizer.eos_token_ids and not stopping.ignore_eos:
+        ends = guided or not stopping.ignore_eos
+        if token.token_id in self._tokenizer.eos_token_ids and ends:
             sequence.text.add_stop_token(token, included=False)
             return StopMatch(eos_token_id=token.token_id)
         return sequence.text.add(token, may_stop=sequence.num_output > stopping.min_tokens)
+
+    def _refuse(self, opened: OpenRequest, message: str, events: list[Emitted]) -> None:
+        """End a request whose own options cannot be met."""
+        for sequence in opened.sequences:
+            if not sequence.finished:
+                del self._open[sequence]
+                sequence.finished = True
+                if sequence not in opened.held:
+                    self._scheduler.remove(sequence)
+        opened.num_open = 0
+        self._num_open -= 1
+        self._open_prompt_tokens -= len(opened.request.prompt)
+        usage = opened.usage() if opened.completion_tokens else None
+        events.append((opened, RequestFailed(message, usage, invalid=True)))
 
     def _finish(
         self,
@@ -209,5 +307,8 @@ class EngineCore:
         if tokens or text:
             events.append((opened, TokensProduced(sequence.output_index, tokens, text)))
         opened.num_open -= 1
+        if not opened.num_open:
+            self._num_open -= 1
+            self._open_prompt_tokens -= len(opened.request.prompt)
         usage = None if opened.num_open else opened.usage()
         events.append((opened, OutputFinished(sequence.output_index, reason, stop, usage)))

@@ -11,14 +11,15 @@ import threading
 from collections.abc import Callable
 
 from reference_engine.engine.core import Emitted, EngineCore, OpenRequest
+from reference_engine.engine.guard import FAULT, Guard
+from reference_engine.engine.load import LoadSnapshot
 from reference_engine.engine.output import Event, RequestFailed, is_last
 from reference_engine.engine.request import Request
 from reference_engine.engine.stream import Stream
 from reference_engine.errors import EngineException
+from reference_engine.lora.low_rank import AdapterWeights
 
 log = logging.getLogger(__name__)
-
-FAULT = "the engine failed while it computed this request"
 
 Command = Callable[[], list[Emitted]]
 
@@ -28,20 +29,24 @@ class Engine:
 
     def __init__(self, core: EngineCore, max_open: int) -> None:
         self._core = core
+        self._guard = Guard(core)
+        self._failing = False
         self._max_open = max_open
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._stopping = False
         self._ended = False
-        self._on_end: Callable[[], None] = lambda: None
+        self._on_change: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: dict[OpenRequest, Stream] = {}
         self._num_open = 0
 
-    def start(self, on_end: Callable[[], None]) -> None:
-        """Start the thread; events, and on_end at its end, go to the running event loop."""
+    def start(self, on_change: Callable[[], None]) -> None:
+        """Start the thread. Events go to the running event loop, and so does on_change when
+        `healthy` has changed.
+        """
         self._loop = asyncio.get_running_loop()
-        self._on_end = on_end
+        self._on_change = on_change
         self._thread.start()
 
     def stop(self) -> None:
@@ -55,9 +60,19 @@ class Engine:
         return self._loop is not None and not self._ended
 
     @property
+    def healthy(self) -> bool:
+        """Whether a request can be expected to succeed: not when the latest steps all threw."""
+        return self.alive and not self._failing
+
+    @property
     def num_open(self) -> int:
         """Requests whose last event has not been delivered."""
         return self._num_open
+
+    @property
+    def load(self) -> LoadSnapshot:
+        """How busy the engine is now. Any thread may ask; no step waits for it."""
+        return self._core.load
 
     @property
     def has_room(self) -> bool:
@@ -66,14 +81,29 @@ class Engine:
 
     def submit(self, request: Request) -> Stream:
         """Queue a request. The caller checks `alive`, `has_room` and the window before."""
-        stream = Stream(request)
+        stream = Stream(request, self._resume)
         self._num_open += 1
         self._inbox.put(lambda: self._add(stream))
         return stream
 
+    def put_adapter(self, key: str, weights: AdapterWeights) -> None:
+        """Add an adapter to memory, before any request that is submitted later."""
+        self._inbox.put(lambda: self._core.put_adapter(key, weights))
+
+    def drop_adapter(self, key: str) -> None:
+        """Forget an adapter, after any request that was cancelled before."""
+        self._inbox.put(lambda: self._core.drop_adapter(key))
+
     def cancel(self, stream: Stream) -> None:
         """Drop a request whose reader has gone; nothing happens if it has ended."""
         self._inbox.put(lambda: self._abort(stream, None))
+
+    def _park(self, stream: Stream) -> None:
+        """Set a request aside until its reader has caught up."""
+        self._inbox.put(lambda: self._set_aside(stream, aside=True))
+
+    def _resume(self, stream: Stream) -> None:
+        self._inbox.put(lambda: self._set_aside(stream, aside=False))
 
     async def abort(self, stream: Stream) -> bool:
         """End a request as CANCELLED; False if it had ended on its own before."""
@@ -95,7 +125,8 @@ class Engine:
             while not self._stopping:
                 self._take_commands(wait=not self._core.busy)
                 if self._core.busy:
-                    self._deliver(self._guarded(self._core.step))
+                    self._deliver(self._guard.step())
+                    self._tell_health()
         finally:
             if not self._stopping:
                 log.critical("the engine thread ends; nothing is computed from here on")
@@ -108,16 +139,12 @@ class Engine:
                 command = self._inbox.get(block=wait)
             except queue.Empty:
                 return
-            self._deliver(self._guarded(command))
+            self._deliver(self._guard.apply(command))
             wait = False
 
-    def _guarded(self, work: Command) -> list[Emitted]:
-        """Do the work; if it throws, every open request ends with an error instead."""
-        try:
-            return work()
-        except Exception:
-            log.exception("a step of the engine failed; its open requests end with an error")
-            return self._core.fail_all(FAULT)
+    def _tell_health(self) -> None:
+        if self._guard.failing != self._failing:
+            self._running_loop().call_soon_threadsafe(self._set_failing, self._guard.failing)
 
     def _add(self, stream: Stream) -> list[Emitted]:
         stream.opened = self._core.add(stream.request)
@@ -128,6 +155,11 @@ class Engine:
         events = self._core.abort(stream.opened) if stream.opened is not None else []
         self._answer(answer, bool(events))
         return events
+
+    def _set_aside(self, stream: Stream, *, aside: bool) -> list[Emitted]:
+        if stream.opened is not None:
+            (self._core.park if aside else self._core.resume)(stream.opened)
+        return []
 
     def _stop(self) -> list[Emitted]:
         self._stopping = True
@@ -156,14 +188,19 @@ class Engine:
         self._ended = True
         self._take_commands(wait=False)
         self._deliver(self._core.fail_all(FAULT))
-        self._on_end()
+        self._on_change()
+
+    def _set_failing(self, failing: bool) -> None:
+        self._failing = failing
+        self._on_change()
 
     def _hand_over(self, batch: list[tuple[Stream, Event]]) -> None:
         """Give each reader its events."""
         for stream, event in batch:
             if is_last(event):
                 self._num_open -= 1
-            stream.put(event)
+            if stream.put(event):
+                self._park(stream)
 
 
 def _resolve(answer: asyncio.Future[bool], value: bool) -> None:

@@ -84,10 +84,15 @@ class OutputFinished:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """The end of a request by a fault of the engine; nothing follows."""
+    """The end of a request by a fault; nothing follows.
+
+    invalid: a fault of the request itself. overloaded: its reader was too slow.
+    """
 
     message: str
     usage: Usage | None = None
+    invalid: bool = False
+    overloaded: bool = False
 
 
 Event = PromptScored | TokensProduced | OutputFinished | RequestFailed
@@ -98,3 +103,11 @@ def is_last(event: Event) -> bool:
     if isinstance(event, RequestFailed):
         return True
     return isinstance(event, OutputFinished) and event.usage is not None
+
+
+def num_candidates(event: Event) -> int:
+    """Alternatives that an event carries over all its tokens."""
+    if not isinstance(event, PromptScored | TokensProduced):
+        return 0
+    scores = (token.score for token in event.tokens if token.score is not None)
+    return sum(len(score.candidates.token_ids) for score in scores if score.candidates is not None)

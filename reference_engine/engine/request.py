@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from reference_engine.guided.guide import Grammar
+
 
 class CandidateMode(Enum):
     """Which alternatives of a token position are reported."""
@@ -76,11 +78,34 @@ class Scoring:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How a request may use the prefix cache.
+
+    bypass: neither reads nor leaves blocks. salt: blocks are shared with equal salts only, None
+    is the common cache. keys: what besides the tokens decides keys and values, such as the
+    loaded adapter; requests share blocks only where all of them are equal.
+    """
+
+    bypass: bool = False
+    salt: str | None = None
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """One generation request: a prompt of at least one token and 1 or more outputs."""
+    """One generation request: a prompt of at least one token and 1 or more outputs.
+
+    priority: higher is scheduled first, equal ones in order of arrival. grammar: the language of
+    the outputs, compiled before. adapter: key of an adapter in the engine's memory, which has to
+    be one of the keys of `cache` too.
+    """
 
     prompt: tuple[int, ...]
     sampling: Sampling
     stopping: Stopping = field(default_factory=Stopping)
     scoring: Scoring = field(default_factory=Scoring)
     num_sequences: int = 1
+    priority: int = 0
+    cache: CacheUse = field(default_factory=CacheUse)
+    grammar: Grammar | None = None
+    adapter: str | None = None

@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from reference_engine.engine.scheduler import Row
 from reference_engine.engine.sequence import Sequence
+from reference_engine.lora.memory import AdapterMemory
+from reference_engine.lora.product_memory import ProductMemory
 from reference_engine.model.batch import Batch
+from reference_engine.model.cuda_graph import GraphedModel
 from reference_engine.model.kv_cache import KVCache
 from reference_engine.model.llama import Llama
+
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,12 @@ class StepLogits:
 class Runner:
     """Owns the KV cache and calls the model; knows nothing of queues or outputs."""
 
-    def __init__(self, model: Llama, cache: KVCache) -> None:
+    def __init__(
+        self, model: Llama | GraphedModel, cache: KVCache, adapters: AdapterMemory | None = None
+    ) -> None:
         self._model = model
         self._cache = cache
+        self.adapters = adapters or ProductMemory()
 
     @torch.inference_mode()
     def run(self, rows: SequenceOf[Row]) -> StepLogits:
@@ -48,35 +57,62 @@ class Runner:
         for row in rows:
             wanted.add(row, offset)
             offset += row.num_tokens
+        self._copy_blocks(rows)
         batch = self._batch(rows, wanted.indices)
         return wanted.split(self._model(batch, self._cache))
 
+    def _copy_blocks(self, rows: SequenceOf[Row]) -> None:
+        """Give rows that write to a shared block a copy of it first.
+
+        All at once: every source is read before a block is written.
+        """
+        pairs = [row.copy for row in rows if row.copy is not None]
+        if pairs:
+            source, target = torch.tensor(pairs, dtype=torch.int64).unbind(1)
+            for part in (self._cache.keys, self._cache.values):
+                source, target = source.to(part.device), target.to(part.device)
+                part[:, target] = part[:, source]
+
     def _batch(self, rows: SequenceOf[Row], logit_rows: list[int]) -> Batch:
-        block_size = self._cache.block_size
-        tokens: list[int] = []
-        positions: list[int] = []
-        slots: list[int] = []
-        widest = max(len(row.sequence.blocks) for row in rows)
-        tables = np.zeros((len(rows), widest), dtype=np.int64)
-        for number, row in enumerate(rows):
-            sequence = row.sequence
-            first, last = sequence.num_computed, sequence.num_computed + row.num_tokens
-            tokens += sequence.token_ids[first:last]
-            positions += range(first, last)
-            blocks = sequence.blocks
-            slots += [
-                blocks[at // block_size] * block_size + at % block_size for at in range(first, last)
-            ]
-            tables[number, : len(blocks)] = blocks
+        token_ids: list[int] = []
+        lengths: list[int] = []
+        contexts: list[int] = []
+        for row in rows:
+            sequence, first = row.sequence, row.sequence.num_computed
+            token_ids += sequence.token_ids[first : first + row.num_tokens]
+            lengths.append(row.num_tokens)
+            contexts.append(first + row.num_tokens)
+        tables = np.zeros((len(rows), max(len(row.sequence.blocks) for row in rows)), np.int64)
+        for table, row in zip(tables, rows, strict=True):
+            blocks = row.sequence.block_table
+            table[: len(blocks)] = blocks
+        positions, slots = _places(lengths, contexts, tables, self._cache.block_size)
         return Batch(
-            token_ids=torch.tensor(tokens, dtype=torch.int64),
-            positions=torch.tensor(positions, dtype=torch.int64),
-            slots=torch.tensor(slots, dtype=torch.int64),
-            query_lengths=tuple(row.num_tokens for row in rows),
-            context_lengths=tuple(row.sequence.num_computed + row.num_tokens for row in rows),
+            token_ids=torch.tensor(token_ids, dtype=torch.int64),
+            positions=torch.from_numpy(positions),
+            slots=torch.from_numpy(slots),
+            query_lengths=tuple(lengths),
+            context_lengths=tuple(contexts),
             block_tables=torch.from_numpy(tables),
             logit_rows=torch.tensor(logit_rows, dtype=torch.int64),
+            adapters=self.adapters.hook([row.sequence.request.adapter for row in rows], lengths),
         )
+
+
+def _places(
+    lengths: list[int], contexts: list[int], tables: Integers, block_size: int
+) -> tuple[Integers, Integers]:
+    """Positions and cache slots of all tokens of a step, both [tokens].
+
+    Row r has lengths[r] tokens up to contexts[r], and its blocks in tables[r].
+    """
+    length = np.array(lengths)
+    ends = np.cumsum(length)
+    shift = np.array(contexts) - ends
+    positions = np.arange(ends[-1]) + np.repeat(shift, length)
+    row = np.repeat(np.arange(len(length)), length)
+    blocks = tables[row, positions // block_size]
+    return positions, blocks * block_size + positions % block_size
 
 
 class _WantedLogits:

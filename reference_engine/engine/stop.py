@@ -27,6 +27,8 @@ class StopText:
 
     def add(self, piece: str) -> Match | None:
         """Append a piece; the first stop text that ends inside it, or None."""
+        if not self._stops:
+            return None
         window = self._tail + piece
         base = self._length - len(self._tail)
         old = len(self._tail)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from reference_engine.kernels.rope_store import rotate
 from reference_engine.model.batch import Batch
 from reference_engine.model.kv_cache import KVCache
 
@@ -89,12 +90,15 @@ class PagedAttention:
         self._cache = cache
         self._groups = row_groups(batch, cache.block_size)
 
-    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def __call__(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor
+    ) -> Tensor:
         """Q [n, heads, head_dim], k and v [n, kv_heads, head_dim] -> like q.
 
         n may exceed the tokens of the batch (padding at the end): those rows are not stored,
         and their results are zeros.
         """
+        q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         count = self._batch.slots.shape[0]
         keys = self._cache.keys[layer].flatten(0, 1)
         values = self._cache.values[layer].flatten(0, 1)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from reference_engine.model.rope import RopeScaling
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
@@ -27,3 +29,11 @@ class ModelConfig:
     eos_token_ids: tuple[int, ...]
     """Ids that end a generation; may be empty."""
     bos_token_id: int | None = None
+    rope_scaling: RopeScaling | None = None
+    """How the rotary frequencies differ from the plain ones."""
+    qkv_bias: bool = False
+    """Biases on the query, key and value projections."""
+    output_bias: bool = False
+    """A bias on the output projection of the attention."""
+    qk_norm: bool = False
+    """Whether every query and key head is normed before its rotation."""

@@ -22,6 +22,7 @@ class KVCache:
         num_blocks: int,
         block_size: int,
         dtype: torch.dtype = torch.float32,
+        device: torch.device | None = None,
     ) -> "KVCache":
         """A zeroed cache of num_blocks * block_size token slots.
 
@@ -33,7 +34,13 @@ class KVCache:
                 f"num_blocks and block_size must be at least 1, got {num_blocks} and {block_size}"
             )
         shape = (config.num_layers, num_blocks, block_size, config.num_kv_heads, config.head_dim)
-        return cls(torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=dtype))
+        keys = torch.zeros(shape, dtype=dtype, device=device)
+        return cls(keys, torch.zeros_like(keys))
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lies, which is where the model must lie too."""
+        return self.keys.device
 
     @property
     def num_blocks(self) -> int:

@@ -1,15 +1,31 @@
 """The parts of a Llama decoder, named as Hugging Face checkpoints name their weights."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from reference_engine.kernels.dispatch import kernels_for
+from reference_engine.model.adapters import AdapterHook
 from reference_engine.model.config import ModelConfig
+from reference_engine.model.linear import Linear, Projections
 
-Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""(layer, q [n, heads, head_dim], k and v [n, kv_heads, head_dim]) -> like q."""
+Attend = Callable[[int, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""(layer, q [n, heads, head_dim], k and v [n, kv_heads, head_dim], cos, sin) -> like q.
+
+q and k come without their rotation, which a GPU does together with the store into the cache.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the layers share in one step besides the residual stream."""
+
+    cos: Tensor
+    sin: Tensor
+    attend: Attend
+    adapters: AdapterHook | None
 
 
 class RMSNorm(nn.Module):
@@ -19,23 +35,25 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
         self.eps = eps
+        self.dtype: torch.dtype | None = None
+        """Of the result, None for that of the input."""
 
     def forward(self, x: Tensor) -> Tensor:
         """X [..., size] -> the same shape."""
-        return functional.rms_norm(x, self.weight.shape, self.weight, self.eps)
+        return kernels_for(x.device).rms_norm(x, self.weight, self.eps, self.dtype)
+
+    def after_adding(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """The norm of x + delta, and x + delta itself; all [n, size]."""
+        return kernels_for(x.device).add_rms_norm(x, delta, self.weight, self.eps, self.dtype)
 
 
-def rotary(config: ModelConfig, positions: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosines and sines [n, 1, head_dim / 2] of the rotation at each of the n positions."""
-    exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
-    angles = positions.to(torch.float32)[:, None, None] * config.rope_theta**-exponents
+def rotary(frequencies: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and sines [n, 1, head_dim / 2] of the rotation at each of the n positions.
+
+    frequencies [head_dim / 2], radians per position.
+    """
+    angles = positions.to(torch.float32)[:, None, None] * frequencies
     return angles.cos(), angles.sin()
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate x [n, heads, head_dim]; component i is paired with component i + head_dim / 2."""
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
 class SelfAttention(nn.Module):
@@ -47,18 +65,26 @@ class SelfAttention(nn.Module):
         self.head_dim = config.head_dim
         queries = config.num_heads * config.head_dim
         keys = config.num_kv_heads * config.head_dim
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
+        self.q_proj = Linear(config.hidden_size, queries, bias=config.qkv_bias)
+        self.k_proj = Linear(config.hidden_size, keys, bias=config.qkv_bias)
+        self.v_proj = Linear(config.hidden_size, keys, bias=config.qkv_bias)
+        self.o_proj = Linear(queries, config.hidden_size, bias=config.output_bias)
+        self.normed = config.qk_norm
+        if self.normed:
+            self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+            self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        self.inputs = Projections(self.q_proj, self.k_proj, self.v_proj)
+        self.output = Projections(self.o_proj)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+    def forward(self, x: Tensor, step: Step) -> Tensor:
         """X [n, hidden] -> [n, hidden]."""
-        q = self.q_proj(x).unflatten(-1, (-1, self.head_dim))
-        k = self.k_proj(x).unflatten(-1, (-1, self.head_dim))
-        v = self.v_proj(x).unflatten(-1, (-1, self.head_dim))
-        out = attend(self.layer, rotate(q, cos, sin), rotate(k, cos, sin), v)
-        return torch.as_tensor(self.o_proj(out.flatten(1)))
+        parts = self.inputs(x, step.adapters)
+        q, k, v = (part.view(len(x), -1, self.head_dim) for part in parts)
+        if self.normed:
+            q, k = self.q_norm(q), self.k_norm(k)
+        attended = step.attend(self.layer, q, k, v, step.cos, step.sin)
+        (out,) = self.output(attended.flatten(1), step.adapters)
+        return out
 
 
 class MLP(nn.Module):
@@ -66,13 +92,17 @@ class MLP(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.gate_proj = Linear(config.hidden_size, config.intermediate_size)
+        self.up_proj = Linear(config.hidden_size, config.intermediate_size)
+        self.down_proj = Linear(config.intermediate_size, config.hidden_size)
+        self.inputs = Projections(self.gate_proj, self.up_proj)
+        self.output = Projections(self.down_proj)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, step: Step) -> Tensor:
         """X [n, hidden] -> [n, hidden]."""
-        return torch.as_tensor(self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x)))
+        gate, up = self.inputs(x, step.adapters)
+        (out,) = self.output(kernels_for(gate.device).silu_mul(gate, up), step.adapters)
+        return out
 
 
 class DecoderLayer(nn.Module):
@@ -85,7 +115,17 @@ class DecoderLayer(nn.Module):
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.mlp = MLP(config)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+    def norm_to(self, dtype: torch.dtype) -> None:
+        """Let the norms' kernels convert in passing what a GPU's products would convert again."""
+        self.input_layernorm.dtype = self.post_attention_layernorm.dtype = dtype
+
+    @property
+    def projections(self) -> tuple[Projections, ...]:
+        """The four products of a layer."""
+        return (self.self_attn.inputs, self.self_attn.output, self.mlp.inputs, self.mlp.output)
+
+    def forward(self, x: Tensor, step: Step) -> Tensor:
         """X [n, hidden] -> [n, hidden]."""
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin, attend)
-        return torch.as_tensor(x + self.mlp(self.post_attention_layernorm(x)))
+        delta = self.self_attn(self.input_layernorm(x), step)
+        normed, x = self.post_attention_layernorm.after_adding(x, delta)
+        return torch.as_tensor(x + self.mlp(normed, step))

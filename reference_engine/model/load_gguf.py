@@ -3,20 +3,23 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from reference_engine.errors import UnsupportedModelError
+from reference_engine.errors import CheckpointError, UnsupportedModelError
 from reference_engine.model.config import ModelConfig
 from reference_engine.model.fields import Fields
 from reference_engine.model.gguf import GGUFFile, read_gguf
 from reference_engine.model.gguf_tokenizer import gguf_tokenizer
 from reference_engine.model.hf_config import check_shape
 from reference_engine.model.llama import Llama
+from reference_engine.model.rope import DividedBy, LinearScaling, RopeScaling
 from reference_engine.model.tokenizer import Tokenizer
 from reference_engine.model.weights import Weights, build
 
 HEAD = "output.weight"
+DIVISORS = "rope_freqs.weight"
 NAMES = {
     "token_embd.weight": "model.embed_tokens.weight",
     "output_norm.weight": "model.norm.weight",
@@ -51,7 +54,7 @@ def load_gguf(path: Path) -> tuple[Llama, Tokenizer, ModelConfig]:
 
 def gguf_config(file: GGUFFile, metadata: Fields) -> ModelConfig:
     """The configuration in the metadata keys of the llama architecture."""
-    _refuse_unsupported(file, metadata)
+    _refuse_unsupported(metadata)
     hidden = metadata.positive_int("llama.embedding_length")
     heads = metadata.positive_int("llama.attention.head_count")
     tokens = metadata.values.get("tokenizer.ggml.tokens")
@@ -77,16 +80,17 @@ def gguf_config(file: GGUFFile, metadata: Fields) -> ModelConfig:
         tie_word_embeddings=all(info.name != HEAD for info in file.tensors),
         eos_token_ids=tuple(dict.fromkeys(ends)),
         bos_token_id=bos[0] if bos else None,
+        rope_scaling=rope_scaling(file, metadata),
     )
     check_shape(metadata.source, config)
     return config
 
 
-def _refuse_unsupported(file: GGUFFile, metadata: Fields) -> None:
+def _refuse_unsupported(metadata: Fields) -> None:
     """Raise for what would not run, or run with wrong results."""
     expected = {
         "general.architecture": ("llama",),
-        "llama.rope.scaling.type": (None, "none"),
+        "llama.rope.scaling.type": (None, "linear", "none"),
         "llama.expert_count": (None, 0),
     }
     for name, supported in expected.items():
@@ -95,16 +99,31 @@ def _refuse_unsupported(file: GGUFFile, metadata: Fields) -> None:
             raise UnsupportedModelError(
                 f"{metadata.source}: {name} is {value!r}, supported: {supported[-1]!r}"
             )
-    if any(info.name == "rope_freqs.weight" for info in file.tensors):
+
+
+def rope_scaling(file: GGUFFile, metadata: Fields) -> RopeScaling | None:
+    """Linear by the metadata, or the divisors that converters compute for Llama 3."""
+    divisors = next((info for info in file.tensors if info.name == DIVISORS), None)
+    linear = metadata.values.get("llama.rope.scaling.type") == "linear"
+    if divisors is None:
+        factor = metadata.positive_float("llama.rope.scaling.factor") if linear else None
+        return LinearScaling(factor) if factor else None
+    if linear:
         raise UnsupportedModelError(
-            f"{metadata.source}: tensor rope_freqs.weight scales the rotary frequencies, "
-            "supported: unscaled"
+            f"{metadata.source}: llama.rope.scaling.type is 'linear' and {DIVISORS} is there, "
+            "supported: one of them"
         )
+    values = file.decode(divisors)
+    if not np.all(np.isfinite(values) & (values > 0)):
+        raise CheckpointError(f"{metadata.source}: tensor {DIVISORS} holds no positive numbers")
+    return DividedBy(tuple(values.flatten().tolist()))
 
 
 def tensors(file: GGUFFile, config: ModelConfig) -> Weights:
     """All tensors in float32 under the names of Hugging Face checkpoints."""
     for info in file.tensors:
+        if info.name == DIVISORS:
+            continue  # part of the configuration
         tensor = torch.from_numpy(file.decode(info))
         match = BLOCK.fullmatch(info.name)
         if match is None:

@@ -10,21 +10,23 @@ from importlib import metadata
 import grpc
 
 from oe_wire import services
-from reference_engine.engine.block import BlockPool
+from reference_engine.engine.build import build_core, window_of
 from reference_engine.engine.config import EngineConfig
-from reference_engine.engine.core import EngineCore
 from reference_engine.engine.engine import Engine
-from reference_engine.engine.runner import Runner
-from reference_engine.engine.scheduler import Scheduler, SchedulerLimits
 from reference_engine.errors import ConfigError
-from reference_engine.model.kv_cache import KVCache
+from reference_engine.guided.guides import Guides, guide_kinds
+from reference_engine.lora.start import adapter_registry, load_at_start
 from reference_engine.model.load import LoadedModel
+from reference_engine.ranks.group import RankGroup
+from reference_engine.ranks.rank import Rank
+from reference_engine.server.adapters import AdapterRpcs
 from reference_engine.server.control import ControlServicer
 from reference_engine.server.deployment import Deployment, RequestLimits, ServedModel
-from reference_engine.server.description import CONTROL, DISCOVERY, HEALTH, INFERENCE
+from reference_engine.server.description import ADAPTERS, CONTROL, DISCOVERY, HEALTH, INFERENCE
 from reference_engine.server.discovery import DiscoveryServicer
 from reference_engine.server.frontend import Frontend
-from reference_engine.server.health import NOT_SERVING, HealthServicer
+from reference_engine.server.guide import GuideCompiler
+from reference_engine.server.health import NOT_SERVING, SERVING, HealthServicer
 from reference_engine.server.inference import InferenceServicer
 from reference_engine.server.listen import (
     Address,
@@ -33,6 +35,7 @@ from reference_engine.server.listen import (
     credentials,
     endpoint,
 )
+from reference_engine.server.recovery import Recovery
 from reference_engine.server.request_table import RequestTable
 
 log = logging.getLogger(__name__)
@@ -45,27 +48,18 @@ CANCEL_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How to serve. Without `control`, every service is on the one listener."""
+    """How to serve. Without `control`, every service is on the one listener.
+
+    adapters: name and absolute directory of those to load at start, with the ids 1, 2 and so on.
+    """
 
     listen: Address
     control: Address | None = None
     advertise_host: str | None = None
     tls: TlsFiles | None = None
     aliases: tuple[str, ...] = ("default",)
-
-
-def window_of(loaded: LoadedModel, config: EngineConfig) -> int:
-    """Tokens of prompt and output together: what the model and the cache both hold."""
-    return min(loaded.config.max_position_embeddings, config.cache_tokens)
-
-
-def build_core(loaded: LoadedModel, config: EngineConfig) -> EngineCore:
-    """An engine core with an empty cache."""
-    pool = BlockPool(config.num_blocks, config.block_size)
-    limits = SchedulerLimits(config.max_running, config.max_batched_tokens)
-    cache = KVCache.allocate(loaded.config, config.num_blocks, config.block_size)
-    runner = Runner(loaded.model, cache)
-    return EngineCore(Scheduler(pool, limits), runner, loaded.tokenizer, window_of(loaded, config))
+    stall_timeout_ms: int = 30_000
+    adapters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,13 +98,23 @@ class App:
     ) -> None:
         self.frontend = frontend
         self._health = health
+        self._recovery = Recovery(frontend)
         self._data = data
         self._control = control
 
     @classmethod
-    async def start(cls, loaded: LoadedModel, config: EngineConfig, options: ServeOptions) -> "App":
-        """Bind, start the engine, serve. ConfigError when an address or a file is bad."""
-        limits = _limits(loaded, config)
+    async def start(
+        cls,
+        loaded: LoadedModel,
+        config: EngineConfig,
+        options: ServeOptions,
+        ranks: tuple[Rank, ...] = (),
+    ) -> "App":
+        """Bind, start the engine, serve. ConfigError when an address or a file is bad.
+
+        Without ranks, which are started already, the engine runs in a thread of this process.
+        """
+        limits = _limits(loaded, config, options)
         data = _bound("--listen", options.listen, options.tls, limits.max_request_bytes)
         control = data
         if options.control is not None:
@@ -119,15 +123,22 @@ class App:
             control = _bound(
                 "--control-listen", options.control, options.tls, limits.max_request_bytes
             )
+        guides = Guides(loaded.tokenizer)
+        engines: tuple[Engine | Rank, ...] = ranks or (
+            Engine(build_core(loaded, config, guides), config.max_running + config.max_waiting),
+        )
+        group = RankGroup(engines)
         frontend = Frontend(
-            deployment=_deployment(loaded, config, options, data, control),
-            engine=Engine(build_core(loaded, config), config.max_running + config.max_waiting),
+            deployment=_deployment(loaded, config, options, data, control, len(engines)),
+            engine=group,
             table=RequestTable(limits.finished_retention_ms),
             tokenizer=loaded.tokenizer,
+            guides=GuideCompiler(guides),
+            adapters=adapter_registry(loaded.config, config.lora, group, config.max_waiting),
         )
-        app = cls(
-            frontend, HealthServicer(("", INFERENCE, CONTROL, DISCOVERY, HEALTH)), data, control
-        )
+        await load_at_start(frontend.adapters, options.adapters)
+        names = ("", INFERENCE, *_control_services(frontend.deployment))
+        app = cls(frontend, HealthServicer(names), data, control)
         await app._serve()
         return app
 
@@ -148,34 +159,46 @@ class App:
             (self._control, DISCOVERY, DiscoveryServicer(self.frontend.deployment)),
             (self._data, HEALTH, self._health),
         ]
+        if self.frontend.adapters is not None:
+            servicers.append((self._control, ADAPTERS, AdapterRpcs(self.frontend.adapters)))
         if self._control is not self._data:
             servicers.append((self._control, HEALTH, self._health))
         for listener, service, servicer in servicers:
             listener.server.add_generic_rpc_handlers((services.handlers(service, servicer),))
-        self.frontend.engine.start(on_end=self._data_plane_down)
+        self.frontend.engine.start(on_change=self._health_changed)
         for server in self._distinct_servers():
             await server.start()
 
     def _distinct_servers(self) -> list[grpc.aio.Server]:
         return list(dict.fromkeys((self._data.server, self._control.server)))
 
-    def _data_plane_down(self) -> None:
-        self._health.set(INFERENCE, NOT_SERVING)
-        self._health.set("", NOT_SERVING)
+    def _health_changed(self) -> None:
+        status = SERVING if self.frontend.serving else NOT_SERVING
+        self._health.set(INFERENCE, status)
+        self._health.set("", status)
+        if not self.frontend.draining:
+            self._recovery.watch()
 
     async def stop(self, grace_seconds: float) -> None:
         """Refuse new work, let running work finish within the grace time, then cancel the rest."""
         self.frontend.draining = True
-        self._data_plane_down()
+        self._recovery.close()
+        self._health_changed()
         engine, table = self.frontend.engine, self.frontend.table
         if not await table.idle_within(grace_seconds):
             await asyncio.gather(*map(engine.abort, table.streams()))
             await table.idle_within(CANCEL_SECONDS)
-        for service in (CONTROL, DISCOVERY, HEALTH):
+        for service in _control_services(self.frontend.deployment):
             self._health.set(service, NOT_SERVING)
         await self._health.close()
         await asyncio.gather(*(server.stop(CANCEL_SECONDS) for server in self._distinct_servers()))
         await asyncio.to_thread(engine.stop)
+        self.frontend.guides.close()
+
+
+def _control_services(deployment: Deployment) -> tuple[str, ...]:
+    """What the listener of the control plane serves, and health tells of."""
+    return (CONTROL, DISCOVERY, HEALTH, *([ADAPTERS] if deployment.lora else []))
 
 
 def _version() -> str:
@@ -186,11 +209,13 @@ def _version() -> str:
         return "0+source"
 
 
-def _limits(loaded: LoadedModel, config: EngineConfig) -> RequestLimits:
+def _limits(loaded: LoadedModel, config: EngineConfig, options: ServeOptions) -> RequestLimits:
     return RequestLimits(
         max_num_sequences=config.max_num_sequences,
         max_top_n=min(RequestLimits().max_top_n, loaded.config.vocab_size),
         prompt_candidates_all=loaded.config.vocab_size <= PROMPT_ALL_VOCABULARY,
+        stall_timeout_ms=options.stall_timeout_ms,
+        guided_kinds=tuple(kind.value for kind in guide_kinds(loaded.tokenizer)),
     )
 
 
@@ -200,6 +225,7 @@ def _deployment(
     options: ServeOptions,
     data: Listener,
     control: Listener,
+    num_ranks: int,
 ) -> Deployment:
     split = control is not data
     host, tls = options.advertise_host, options.tls is not None
@@ -213,11 +239,13 @@ def _deployment(
             vocab_size=loaded.config.vocab_size,
             window=window_of(loaded, config),
         ),
-        limits=_limits(loaded, config),
+        limits=_limits(loaded, config, options),
         kv_block_size=config.block_size,
-        total_kv_blocks=config.num_blocks,
-        max_running=config.max_running,
+        total_kv_blocks=num_ranks * config.num_blocks,
+        max_running=num_ranks * config.max_running,
         max_batched_tokens=config.max_batched_tokens,
+        data_parallel_size=num_ranks,
+        lora=config.lora,
         data_endpoint=endpoint(data.address, data.port, host, tls=tls) if split else None,
         control_endpoint=endpoint(control.address, control.port, host, tls=tls) if split else None,
     )

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from oe_wire import v1
+from reference_engine.server.adapters import AdapterRpcs
 from reference_engine.server.description import server_info
 from reference_engine.server.discovery import get_model_info
 from reference_engine.server.frontend import Frontend
@@ -43,10 +44,11 @@ SEVERITY = (
 OTHER_ROLES = (v1.ENGINE_ROLE_PREFILL, v1.ENGINE_ROLE_DECODE)
 
 
-class ControlServicer:
-    """RPCs of profiles that are not advertised are absent here, so they are UNIMPLEMENTED."""
+class ControlServicer(AdapterRpcs):
+    """RPCs of profiles that the engine lacks are absent here, so they are UNIMPLEMENTED."""
 
     def __init__(self, frontend: Frontend) -> None:
+        super().__init__(frontend.adapters)
         self._frontend = frontend
         self._probe = InferenceProbe(frontend)
 
@@ -77,7 +79,11 @@ class ControlServicer:
     def _engine_check(self) -> v1.HealthCheck:
         if self._frontend.serving:
             return _check("engine", v1.HEALTH_STATE_READY, "")
-        reason = "shutting down" if self._frontend.draining else "the engine core has ended"
+        reason = "the engine core has ended"
+        if self._frontend.draining:
+            reason = "shutting down"
+        elif self._frontend.engine.alive:
+            reason = "the latest steps of the engine have all failed"
         return _check("engine", v1.HEALTH_STATE_NOT_READY, reason)
 
     async def Abort(self, request: v1.AbortRequest, context: Context) -> v1.AbortResponse:

@@ -9,6 +9,7 @@ from reference_engine.engine.output import (
     FinishReason,
     OutputFinished,
     PromptScored,
+    RequestFailed,
     Score,
     StopMatch,
     Token,
@@ -17,6 +18,7 @@ from reference_engine.engine.output import (
 )
 from reference_engine.engine.request import (
     NO_CANDIDATES,
+    CacheUse,
     CandidateMode,
     CandidateSelection,
     Request,
@@ -24,6 +26,8 @@ from reference_engine.engine.request import (
     Scoring,
     Stopping,
 )
+from reference_engine.guided.guide import Grammar
+from reference_engine.lora.adapter import Adapter
 from reference_engine.model.tokenizer import Tokenizer
 
 _REASONS = {
@@ -33,7 +37,13 @@ _REASONS = {
 }
 
 
-def to_request(message: v1.GenerateRequest, prompt: Iterable[int]) -> Request:
+def to_request(
+    message: v1.GenerateRequest,
+    prompt: Iterable[int],
+    priority: int = 0,
+    grammar: Grammar | None = None,
+    adapter: Adapter | None = None,
+) -> Request:
     """The engine's request. Absent options take their defaults, an absent seed is random."""
     sampling = message.sampling
     return Request(
@@ -42,6 +52,18 @@ def to_request(message: v1.GenerateRequest, prompt: Iterable[int]) -> Request:
         stopping=_stopping(message.stopping),
         scoring=_scoring(message.response),
         num_sequences=sampling.num_sequences if sampling.HasField("num_sequences") else 1,
+        priority=priority,
+        cache=_cache(message.kv, adapter),
+        grammar=grammar,
+        adapter=adapter.key if adapter else None,
+    )
+
+
+def _cache(kv: v1.KvOptions, adapter: Adapter | None) -> CacheUse:
+    return CacheUse(
+        bypass=kv.bypass_prefix_cache,
+        salt=kv.cache_salt if kv.HasField("cache_salt") else None,
+        keys=(adapter.key,) if adapter else (),
     )
 
 
@@ -114,11 +136,18 @@ def to_response(request_id: str, event: Event, tokenizer: Tokenizer) -> v1.Gener
         if event.stop is not None:
             message.finished.stop_match.CopyFrom(_stop_match(event.stop))
     else:
-        message.error.code = v1.ERROR_CODE_INTERNAL
+        message.error.code = _error_code(event)
         message.error.message = event.message
+        message.error.retryable = event.overloaded
     if event.usage is not None:
         message.usage.CopyFrom(to_usage(event.usage))
     return message
+
+
+def _error_code(event: RequestFailed) -> int:
+    if event.overloaded:
+        return v1.ERROR_CODE_OVERLOADED
+    return v1.ERROR_CODE_INVALID_ARGUMENT if event.invalid else v1.ERROR_CODE_INTERNAL
 
 
 def to_usage(usage: Usage) -> v1.Usage:

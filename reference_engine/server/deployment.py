@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from reference_engine.lora.limits import LoraLimits
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -42,11 +44,13 @@ class RequestLimits:
     max_top_n: int = 20
     prompt_candidates_all: bool = True
     finished_retention_ms: int = 60_000
+    stall_timeout_ms: int = 30_000
+    guided_kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Everything that discovery tells."""
+    """Everything that discovery tells. Capacities are those of all ranks together."""
 
     instance_id: str
     version: str
@@ -57,5 +61,7 @@ class Deployment:
     total_kv_blocks: int
     max_running: int
     max_batched_tokens: int
+    data_parallel_size: int = 1
+    lora: LoraLimits | None = None
     data_endpoint: Endpoint | None = None
     control_endpoint: Endpoint | None = None

@@ -1,11 +1,13 @@
 """Discovery messages, built from the deployment; the same input always gives the same message."""
 
 from oe_wire import v1
+from reference_engine.lora.limits import LoraLimits
 from reference_engine.server.deployment import Deployment, Endpoint, RequestLimits
 
 INFERENCE = "openengine.v1.Inference"
 CONTROL = "openengine.v1.Control"
 DISCOVERY = "openengine.v1.OpenEngineDiscovery"
+ADAPTERS = "openengine.v1.OpenEngineAdapters"
 HEALTH = "grpc.health.v1.Health"
 
 SCHEMA_REVISION = 1
@@ -33,7 +35,7 @@ def server_info(deployment: Deployment) -> v1.ServerInfo:
         parallelism=v1.ParallelismInfo(
             tensor_parallel_size=1,
             pipeline_parallel_size=1,
-            data_parallel_size=1,
+            data_parallel_size=deployment.data_parallel_size,
             data_parallel_start_rank=0,
         ),
         schema_revision=SCHEMA_REVISION,
@@ -44,6 +46,7 @@ def server_info(deployment: Deployment) -> v1.ServerInfo:
             total_kv_blocks=deployment.total_kv_blocks,
             max_running_requests=deployment.max_running,
             max_batched_tokens=deployment.max_batched_tokens,
+            max_loras=deployment.lora.max_loaded if deployment.lora else None,
         ),
     )
 
@@ -64,6 +67,8 @@ def _service_endpoints(deployment: Deployment) -> list[v1.ServiceEndpoint]:
     if data is None or control is None:
         return []
     placed = [(INFERENCE, data), (CONTROL, control), (DISCOVERY, control), (HEALTH, control)]
+    if deployment.lora is not None:
+        placed.append((ADAPTERS, control))
     return [_service_endpoint(service, endpoint) for service, endpoint in placed]
 
 
@@ -85,7 +90,7 @@ def model_info(deployment: Deployment) -> v1.ModelInfo:
         supports_text_input=True,
         supports_token_ids_input=True,
         generation=generation(deployment.limits),
-        supports_lora=False,
+        supports_lora=deployment.lora is not None,
         supports_multimodal=False,
     )
 
@@ -102,18 +107,25 @@ def generation(limits: RequestLimits) -> v1.GenerationCapabilities:
             candidate_selection_modes=[_TOP_N, _TOKEN_IDS, _ALL],
             max_top_n=limits.max_top_n,
         ),
-        guided_decoding=v1.GuidedDecodingCapabilities(supported=False),
+        guided_decoding=_guided(limits),
         max_num_sequences=limits.max_num_sequences,
-        supports_priority=False,
+        supports_priority=True,
         supports_stop_in_output=True,
-        supports_cache_salt=False,
-        supports_prefix_cache_bypass=False,
+        supports_cache_salt=True,
+        supports_prefix_cache_bypass=True,
+    )
+
+
+def _guided(limits: RequestLimits) -> v1.GuidedDecodingCapabilities:
+    names = [f"GUIDED_DECODING_MODE_{kind.upper()}" for kind in limits.guided_kinds]
+    return v1.GuidedDecodingCapabilities(
+        supported=bool(names), modes=list(map(v1.GuidedDecodingMode.Value, names))
     )
 
 
 def capabilities(deployment: Deployment, model: str) -> v1.Capabilities:
     """Profiles and limits; `model` is a served name, or empty for the whole engine."""
-    return v1.Capabilities(
+    found = v1.Capabilities(
         profiles=[
             v1.ServiceProfile(
                 name="core",
@@ -132,6 +144,31 @@ def capabilities(deployment: Deployment, model: str) -> v1.Capabilities:
         core=_core(deployment.limits),
         generation=generation(deployment.limits),
     )
+    if deployment.lora is not None:
+        _add_adapters(found, deployment.model.name, deployment.lora)
+    return found
+
+
+def _add_adapters(found: v1.Capabilities, model: str, lora: LoraLimits) -> None:
+    found.profiles.append(
+        v1.ServiceProfile(
+            name="adapters",
+            major=1,
+            minor=0,
+            models=[model],
+            roles=[v1.ENGINE_ROLE_AGGREGATED],
+            services=[ADAPTERS, CONTROL],
+        )
+    )
+    found.adapters.CopyFrom(
+        v1.AdapterCapabilities(
+            max_loaded=lora.max_loaded,
+            max_resident=lora.max_resident,
+            max_rank=lora.max_rank,
+            models=[model],
+            unload_while_in_use=True,
+        )
+    )
 
 
 def _core(limits: RequestLimits) -> v1.CoreCapabilities:
@@ -142,7 +179,7 @@ def _core(limits: RequestLimits) -> v1.CoreCapabilities:
         max_stop_text_bytes=limits.max_stop_text_bytes,
         abort_targets=[v1.ABORT_TARGET_KIND_REQUEST_ID, v1.ABORT_TARGET_KIND_ALL_REQUESTS],
         finished_request_retention_ms=limits.finished_retention_ms,
-        response_stall_timeout_ms=0,
+        response_stall_timeout_ms=limits.stall_timeout_ms,
         accepts_zero_max_tokens=False,
         deterministic_seed=True,
         health_probes=[v1.HEALTH_PROBE_KIND_PASSIVE, v1.HEALTH_PROBE_KIND_INFERENCE],

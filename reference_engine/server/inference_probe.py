@@ -1,4 +1,4 @@
-"""One token through the whole engine, to see that it computes."""
+"""One token through every rank of the engine, to see that it computes."""
 
 import asyncio
 
@@ -11,6 +11,7 @@ from reference_engine.server.frontend import Frontend
 PROBE_SECONDS = 30.0
 
 Result = tuple[int, str]
+READY: Result = (v1.HEALTH_STATE_READY, "")
 
 
 class InferenceProbe:
@@ -32,10 +33,15 @@ class InferenceProbe:
         engine = self._frontend.engine
         if not engine.alive:
             return v1.HEALTH_STATE_NOT_READY, "the engine core has ended"
+        results = await asyncio.gather(*map(self._probe_rank, range(len(engine))))
+        return next((result for result in results if result != READY), READY)
+
+    async def _probe_rank(self, rank: int) -> Result:
+        engine = self._frontend.engine
         request = Request(
             prompt=(0,), sampling=Sampling(seed=0, temperature=0.0), stopping=Stopping(max_tokens=1)
         )
-        stream = engine.submit(request)
+        stream = engine.submit(request, rank)
         try:
             async with asyncio.timeout(self._seconds):
                 async for event in stream.events():
@@ -46,4 +52,4 @@ class InferenceProbe:
         except TimeoutError:
             engine.cancel(stream)
             return v1.HEALTH_STATE_DEGRADED, f"no token within {self._seconds:.0f} s"
-        return v1.HEALTH_STATE_READY, ""
+        return READY

@@ -14,15 +14,15 @@ PRIORITY = "openengine-priority"
 TARGET_RANK = "openengine-target-dp-rank"
 ROUTING_KEY = "openengine-routing-key"
 
-DATA_PARALLEL_SIZE = 1
-
 Metadata = Iterable[tuple[str, str | bytes]]
 
 _INT32 = range(-(2**31), 2**31)
 _UINT32 = range(2**32)
 
 
-def metadata_problems(metadata: Metadata, session_rank: int | None) -> Iterator[Rejection]:
+def metadata_problems(
+    metadata: Metadata, session_rank: int | None, num_ranks: int = 1
+) -> Iterator[Rejection]:
     """What is wrong with the metadata; session_rank is kv.session.dp_rank if that is set."""
     ours = [(key.lower(), _text(value)) for key, value in metadata]
     ours = [(key, value) for key, value in ours if key.startswith(PREFIX)]
@@ -35,17 +35,33 @@ def metadata_problems(metadata: Metadata, session_rank: int | None) -> Iterator[
     if ROUTING_KEY in values and not _printable(values[ROUTING_KEY]):
         yield invalid(f"metadata {ROUTING_KEY} is malformed, expected non-empty printable ASCII")
     if TARGET_RANK in values:
-        yield from _rank_problems(values[TARGET_RANK], session_rank)
+        yield from _rank_problems(values[TARGET_RANK], session_rank, num_ranks)
 
 
-def _rank_problems(value: str, session_rank: int | None) -> Iterator[Rejection]:
+def priority_of(metadata: Metadata) -> int:
+    """The priority of a call whose metadata has no problems; 0 when none is given."""
+    for key, value in metadata:
+        if key.lower() == PRIORITY:
+            return int(_text(value))
+    return 0
+
+
+def rank_of(metadata: Metadata) -> int | None:
+    """The rank that a call without problems asks for; None when it asks for none."""
+    for key, value in metadata:
+        if key.lower() == TARGET_RANK:
+            return int(_text(value))
+    return None
+
+
+def _rank_problems(value: str, session_rank: int | None, num_ranks: int) -> Iterator[Rejection]:
     rank = _integer(value, _UINT32)
     if rank is None:
         yield invalid(f"metadata {TARGET_RANK} is malformed, expected a decimal unsigned integer")
     elif session_rank is not None and rank != session_rank:
         yield invalid(f"metadata {TARGET_RANK} disagrees with kv.session.dp_rank")
-    elif rank >= DATA_PARALLEL_SIZE:
-        yield invalid(f"metadata {TARGET_RANK} is too large, expected below {DATA_PARALLEL_SIZE}")
+    elif rank >= num_ranks:
+        yield invalid(f"metadata {TARGET_RANK} is too large, expected below {num_ranks}")
 
 
 def _integer(value: str, allowed: range) -> int | None:

@@ -5,14 +5,22 @@ import json
 import logging
 import os
 import signal
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from reference_engine.engine.config import EngineConfig, default_num_blocks
 from reference_engine.errors import ConfigError
+from reference_engine.lora.limits import LoraLimits
 from reference_engine.model.config import ModelConfig
+from reference_engine.model.device import resolve_device
+from reference_engine.model.llama import Llama
 from reference_engine.model.load import LoadedModel, load_model
+from reference_engine.ranks.rank import Rank
+from reference_engine.ranks.start import start_ranks
+from reference_engine.ranks.worker import RankSetup
 from reference_engine.server.app import App, ServeOptions
 from reference_engine.server.listen import TlsFiles, parse_address
 from reference_engine.server.process_options import ProcessOptions
@@ -28,9 +36,35 @@ def run(options: ProcessOptions) -> None:
     serve_options = _serve_options(options)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    loaded = load_model(options.model)
+    load = partial(_load, options.model, options.device)
+    loaded = load()
     config = engine_config(loaded.config, options)
-    asyncio.run(_serve(loaded, config, serve_options, options))
+    if options.data_parallel_size == 1:
+        asyncio.run(_serve(loaded, config, serve_options, options))
+        return
+    loaded = _without_weights(loaded)
+    setup = RankSetup(load, config, _threads_of_rank(options), logging.getLogger().level)
+    ranks = start_ranks(options.data_parallel_size, setup)
+    try:
+        asyncio.run(_serve(loaded, config, serve_options, options, ranks))
+    finally:
+        for rank in ranks:
+            rank.stop()
+
+
+def _load(model: str, device: str) -> LoadedModel:
+    return load_model(model, resolve_device(device))
+
+
+def _without_weights(loaded: LoadedModel) -> LoadedModel:
+    """The same for a process that computes nothing, so that the weights can go."""
+    with torch.device("meta"):
+        return replace(loaded, model=Llama(loaded.config))
+
+
+def _threads_of_rank(options: ProcessOptions) -> int:
+    """Threads of each rank's model: more of them than cores are slower than one."""
+    return options.threads or max(1, (os.cpu_count() or 1) // options.data_parallel_size)
 
 
 def engine_config(model: ModelConfig, options: ProcessOptions) -> EngineConfig:
@@ -46,6 +80,20 @@ def engine_config(model: ModelConfig, options: ProcessOptions) -> EngineConfig:
         max_running=options.max_running,
         max_waiting=options.max_waiting,
         max_batched_tokens=max(MAX_BATCHED_TOKENS, options.max_running),
+        lora=_lora_limits(options),
+    )
+
+
+def _lora_limits(options: ProcessOptions) -> LoraLimits | None:
+    """None when LoRA is switched off."""
+    most, resident = options.max_loras, options.max_resident_loras
+    if not most:
+        return None
+    return LoraLimits(
+        max_loaded=most,
+        max_resident=min(most, resident) if resident else most,
+        max_rank=options.max_lora_rank,
+        root=options.lora_root,
     )
 
 
@@ -57,7 +105,17 @@ def _serve_options(options: ProcessOptions) -> ServeOptions:
         advertise_host=options.advertise_host,
         tls=_tls_files(options),
         aliases=options.aliases,
+        stall_timeout_ms=options.stall_timeout_ms,
+        adapters=tuple(map(_adapter, options.loras)),
     )
+
+
+def _adapter(option: str) -> tuple[str, str]:
+    """Name and absolute directory of NAME=PATH."""
+    name, equals, path = option.partition("=")
+    if not (name and equals and path):
+        raise ConfigError(f"--lora is {option!r}, expected NAME=PATH")
+    return name, str(Path(path).absolute())
 
 
 def _tls_files(options: ProcessOptions) -> TlsFiles | None:
@@ -70,13 +128,17 @@ def _tls_files(options: ProcessOptions) -> TlsFiles | None:
 
 
 async def _serve(
-    loaded: LoadedModel, config: EngineConfig, serve_options: ServeOptions, options: ProcessOptions
+    loaded: LoadedModel,
+    config: EngineConfig,
+    serve_options: ServeOptions,
+    options: ProcessOptions,
+    ranks: tuple[Rank, ...] = (),
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    app = await App.start(loaded, config, serve_options)
+    app = await App.start(loaded, config, serve_options, ranks)
     log.info("serving %s on %s", loaded.name, app.address)
     try:
         if options.ready_file is not None:

@@ -23,3 +23,11 @@ class ProcessOptions:
     tls_client_ca: Path | None
     grace: float
     ready_file: Path | None
+    device: str = "auto"
+    stall_timeout_ms: int = 30_000
+    data_parallel_size: int = 1
+    loras: tuple[str, ...] = ()
+    max_loras: int = 8
+    max_resident_loras: int | None = None
+    max_lora_rank: int = 64
+    lora_root: Path | None = None

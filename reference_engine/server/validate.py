@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from oe_wire import v1
+from reference_engine.guided.guides import BACKENDS
 from reference_engine.server.deployment import Deployment, RequestLimits
 from reference_engine.server.metadata import Metadata, metadata_problems
 from reference_engine.server.rejection import (
@@ -32,15 +33,15 @@ def _problems(
     limits = deployment.limits
     session = request.kv.session.dp_rank if request.kv.HasField("session") else None
     yield from _identity(request, deployment)
-    yield from metadata_problems(metadata, session)
+    yield from metadata_problems(metadata, session, deployment.data_parallel_size)
     yield from _input(request, deployment)
     yield from _sampling(request.sampling, limits)
     yield from _stopping(request.stopping, deployment)
     yield from _response(request.response, deployment)
-    yield from _guided(request)
+    yield from _guided(request, limits)
     yield from _media(request)
     yield from _kv(request.kv)
-    if request.lora_name:
+    if request.lora_name and deployment.lora is None:
         yield unsupported("lora_name is set, but this engine has no adapters")
 
 
@@ -171,11 +172,18 @@ def _candidates(
         yield unsupported(f"{field}.all is set, expected a mode that the model lists")
 
 
-def _guided(request: v1.GenerateRequest) -> Iterator[Rejection]:
-    if request.HasField("guided"):
-        if request.guided.WhichOneof("guide") is None:
-            yield invalid("guided has no guide, expected one or no guided at all")
-        yield unsupported("guided is set, but this engine has no guided decoding")
+def _guided(request: v1.GenerateRequest, limits: RequestLimits) -> Iterator[Rejection]:
+    if not request.HasField("guided"):
+        return
+    kind = request.guided.WhichOneof("guide")
+    if kind is None:
+        yield invalid("guided has no guide, expected one or no guided at all")
+    elif kind not in limits.guided_kinds:
+        yield unsupported(f"guided.{kind} is set, expected a mode that the model lists")
+    if request.guided.backend not in BACKENDS:
+        yield invalid("guided.backend is not known, expected llguidance or nothing")
+    if kind == "choice" and not request.guided.choice.choices:
+        yield invalid("guided.choice has no choices, expected at least one")
 
 
 def _media(request: v1.GenerateRequest) -> Iterator[Rejection]:
@@ -189,10 +197,6 @@ def _media(request: v1.GenerateRequest) -> Iterator[Rejection]:
 def _kv(kv: v1.KvOptions) -> Iterator[Rejection]:
     if kv.HasField("session"):
         yield role_mismatch("kv.session is set, but this engine does not take over sessions")
-    if kv.bypass_prefix_cache:
-        yield unsupported("kv.bypass_prefix_cache is true, but this engine has no prefix cache")
-    if kv.cache_salt:
-        yield unsupported("kv.cache_salt is set, but this engine has no prefix cache")
 
 
 def _vocabulary(field: str, ids: Sequence[int], deployment: Deployment) -> Iterator[Rejection]:

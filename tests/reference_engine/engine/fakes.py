@@ -46,6 +46,7 @@ class ByteTokenizer:
 
     vocab_size = VOCABULARY
     eos_token_ids = frozenset((EOS,))
+    special_token_ids = frozenset((EOS,))
 
     def encode(self, text: str, *, add_special_tokens: bool = False) -> list[int]:
         return list(text.encode())

@@ -1,6 +1,7 @@
 """Whole requests through the engine core: stops, limits, scores, abort, faults."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from reference_engine.engine.output import (
     StopMatch,
     TokensProduced,
 )
-from reference_engine.engine.request import CandidateMode, CandidateSelection, Scoring
+from reference_engine.engine.request import CacheUse, CandidateMode, CandidateSelection, Scoring
 from tests.reference_engine.engine.fakes import (
     EOS,
     ScriptModel,
@@ -262,3 +263,56 @@ def test_script_model_is_batch_independent():
     batch_rows = build(ScriptModel(b"xyz", 2))
     results = run(batch_rows.core, request(PROMPT), request(PROMPT, max_tokens=2))
     assert [result.text() for result in results] == ["xyz", "xy"]
+
+
+@pytest.mark.parametrize("bypass", [False, True])
+def test_outputs_after_preemption(bypass):
+    """Several outputs of several requests, sharing blocks and short of them, draw what each
+    request draws alone.
+    """
+    model = random_model()
+    cache = CacheUse(bypass=bypass)
+    requests = [
+        replace(
+            request(
+                b"shared beginning"[: 9 + number],
+                seed=number,
+                temperature=1.0,
+                max_tokens=18,
+                num_sequences=1 + number % 3,
+            ),
+            cache=cache,
+        )
+        for number in range(6)
+    ]
+    built = build(model, num_blocks=18, block_size=4, max_batched_tokens=24)
+    together = run(built.core, *requests)
+    assert built.scheduler.preemptions > 0
+    for one, result in zip(requests, together, strict=True):
+        (single,) = run(build(model).core, one)
+        for index in range(one.num_sequences):
+            assert result.ids(index) == single.ids(index)
+    assert built.pool.num_free == built.pool.num_blocks
+
+
+def test_an_output_does_not_depend_on_how_many_there_are():
+    """Output i of a request is the same with 3 and with 6 outputs."""
+    model = random_model()
+    few, many = (
+        run(build(model).core, request(b"abc", temperature=1.0, num_sequences=count))[0]
+        for count in (3, 6)
+    )
+    assert [few.ids(index) for index in range(3)] == [many.ids(index) for index in range(3)]
+
+
+def test_scored_prompts_do_not_hold_up_others():
+    """While a long prompt is scored chunk by chunk, another request gets a token each step."""
+    built = build(random_model(), num_blocks=128, max_batched_tokens=256)
+    short = built.core.add(request(b"ab", max_tokens=40, ignore_eos=True))
+    built.core.step()
+    built.core.add(request(b"x" * 250, max_tokens=1, scoring=Scoring(prompt_start=0)))
+    for _ in range(4):
+        before = short.completion_tokens
+        events = [event for _, event in built.core.step()]
+        assert short.completion_tokens == before + 1
+    assert any(isinstance(event, PromptScored) for event in events)

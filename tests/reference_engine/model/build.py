@@ -104,8 +104,13 @@ def _norm(x: Tensor, weight: Tensor, shape: ModelConfig) -> Tensor:
 
 
 def _naive_attention(shape: ModelConfig, w: dict[str, Tensor], h: Tensor) -> Tensor:
-    q, k, v = (h @ w[f"self_attn.{part}_proj.weight"].T for part in "qkv")
+    q, k, v = (_naive_projection(w, part, h) for part in "qkv")
     size = shape.head_dim
+    if shape.qk_norm:
+        q, k = (
+            _norm(x.unflatten(1, (-1, size)), w[f"self_attn.{name}_norm.weight"], shape).flatten(1)
+            for name, x in (("q", q), ("k", k))
+        )
     rows = []
     for i in range(len(h)):
         heads = []
@@ -118,7 +123,12 @@ def _naive_attention(shape: ModelConfig, w: dict[str, Tensor], h: Tensor) -> Ten
             )
             heads.append(torch.softmax(scores, 0) @ v[: i + 1, columns])
         rows.append(torch.cat(heads))
-    return torch.stack(rows) @ w["self_attn.o_proj.weight"].T
+    return _naive_projection(w, "o", torch.stack(rows))
+
+
+def _naive_projection(w: dict[str, Tensor], part: str, x: Tensor) -> Tensor:
+    out = x @ w[f"self_attn.{part}_proj.weight"].T
+    return out + w.get(f"self_attn.{part}_proj.bias", torch.zeros(()))
 
 
 def _rotated(shape: ModelConfig, x: Tensor, position: int) -> Tensor:

@@ -54,6 +54,39 @@ def test_logits_equal_a_naive_decoder(heads: int, kv_heads: int, tied: bool) -> 
     )
 
 
+@pytest.mark.parametrize(
+    "parts", [{"qkv_bias": True}, {"qkv_bias": True, "output_bias": True}, {"qk_norm": True}]
+)
+def test_biases_and_head_norms_equal_a_naive_decoder(parts: dict[str, bool]) -> None:
+    """The parts that Qwen adds to a Llama, computed one by one and as prepared products."""
+    model = random_model(config(**parts))
+    ids = random_ids(random.Random(1), 13)
+    expected = naive_logits(model, ids)
+    torch.testing.assert_close(run_alone(model, ids).double(), expected, atol=2e-4, rtol=1e-4)
+    prepared = run_alone(model.prepare(), ids)
+    torch.testing.assert_close(prepared.double(), expected, atol=2e-4, rtol=1e-4)
+
+
+def test_bfloat16_products_are_near_and_leave_the_head_alone() -> None:
+    """Rounded factors change the logits a little; they aren't multiples of a bfloat16 step."""
+    model = random_model(config(tie_word_embeddings=False))
+    ids = random_ids(random.Random(1), 13)
+    exact = run_alone(model, ids)
+    rough = run_alone(model.prepare(torch.bfloat16), ids)
+    assert 0 < (rough - exact).abs().max() < 0.05 * exact.abs().max()
+    assert not torch.equal(rough, rough.bfloat16().float())
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_preparing_lets_the_copied_weights_go(tied: bool) -> None:
+    """No matrix is held twice; what is looked up or applied by element stays."""
+    model = random_model(config(qkv_bias=True, tie_word_embeddings=tied)).prepare()
+    names = set(model.state_dict())
+    assert "model.embed_tokens.weight" in names
+    assert not any("_proj" in name or "lm_head" in name for name in names)
+    assert model.prepare() is model
+
+
 @pytest.mark.parametrize("chunks", [[1] * 23, [22, 1], [5, 17, 1], [8, 8, 7]])
 def test_prefill_in_chunks_equals_prefill_at_once(chunks: list[int]) -> None:
     """Cutting a prompt into steps doesn't change its logits."""
@@ -88,10 +121,13 @@ def kernels_are_row_stable() -> bool:
 
 
 @pytest.mark.skipif(not kernels_are_row_stable(), reason="BLAS here is not stable by rows of 4")
-def test_a_row_is_the_same_to_the_bit_in_any_company() -> None:
+@pytest.mark.parametrize("dtype", [None, torch.float32, torch.bfloat16])
+def test_a_row_is_the_same_to_the_bit_in_any_company(dtype: torch.dtype | None) -> None:
     """Seeded sampling stays reproducible under load: not even the last bit moves."""
     rng = random.Random(9)
-    model = random_model(config())
+    model = random_model(config(qkv_bias=True, qk_norm=True))
+    if dtype is not None:
+        model.prepare(dtype)
     sequences = [random_ids(rng, rng.choice([2, 30, 200, 420])) for _ in range(5)]
     for ids, together in zip(sequences, run_mixed(model, sequences, rng), strict=True):
         assert torch.equal(together, run_alone(model, ids))

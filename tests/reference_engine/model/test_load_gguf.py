@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from reference_engine.errors import CheckpointError, ModelError, UnsupportedModelError
+from reference_engine.errors import CheckpointError, ModelError
 from reference_engine.model.llama import Llama
 from reference_engine.model.load import load_model
-from reference_engine.model.load_gguf import load_gguf
+from reference_engine.model.load_gguf import DIVISORS, load_gguf
 from tests.reference_engine.model.build import config, random_model, run_alone
 from tests.reference_engine.model.build_gguf import (
     Stored,
@@ -18,6 +18,8 @@ from tests.reference_engine.model.build_gguf import (
     vocabulary,
     write_gguf,
 )
+
+LINEAR = {"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 4.0}
 
 
 def small_model(*, tied: bool = True) -> Llama:
@@ -42,7 +44,7 @@ def test_a_written_model_is_read_back(tmp_path: Path, tied: bool) -> None:
     assert loaded.name == "small"
     assert loaded.config.tie_word_embeddings == tied
     assert loaded.config.eos_token_ids == (1, 0)
-    assert torch.equal(run_alone(loaded.model, range(20)), run_alone(model, range(20)))
+    assert torch.equal(run_alone(loaded.model, range(20)), run_alone(model.prepare(), range(20)))
 
 
 def test_quantised_weights_are_close(tmp_path: Path) -> None:
@@ -113,12 +115,33 @@ def test_wrong_metadata_is_named(tmp_path: Path, name: str, value: object, expec
         load_gguf(write(tmp_path, small_model(), **{name: value}))
 
 
-def test_scaled_rotary_frequencies_are_refused(tmp_path: Path) -> None:
-    """A tensor that changes the positions isn't dropped silently."""
+def test_rotary_frequencies_are_divided(tmp_path: Path) -> None:
+    """By a tensor of divisors, or linearly by the metadata."""
     model = small_model()
-    tensors = {**llama_tensors(model), "rope_freqs.weight": floats(torch.ones(4))}
-    path = write_gguf(tmp_path / "a.gguf", llama_metadata(model), tensors)
-    with pytest.raises(UnsupportedModelError, match="rope_freqs"):
+    tensors = {**llama_tensors(model), DIVISORS: floats(torch.tensor([1.0, 1, 2, 8]))}
+    loaded = load_gguf(write_gguf(tmp_path / "a.gguf", llama_metadata(model), tensors))[0]
+    torch.testing.assert_close(loaded.frequencies, model.frequencies / torch.tensor([1.0, 1, 2, 8]))
+    linear = load_gguf(write(tmp_path, model, **LINEAR))[0]
+    torch.testing.assert_close(linear.frequencies, model.frequencies / 4)
+
+
+@pytest.mark.parametrize(
+    ("divisors", "metadata", "expected"),
+    [
+        (torch.ones(3), {}, "3 rotary frequencies are scaled, expected 4"),
+        (torch.zeros(4), {}, "rope_freqs.weight holds no positive numbers"),
+        (torch.ones(4), LINEAR, "is 'linear' and rope_freqs.weight is there"),
+        (torch.ones(4), {"llama.rope.scaling.type": "yarn"}, "scaling.type is 'yarn'"),
+    ],
+)
+def test_wrong_rotary_divisors_are_refused(
+    tmp_path: Path, divisors: Tensor, metadata: dict[str, object], expected: str
+) -> None:
+    """Too few, zeros, and two kinds of scaling at once."""
+    model = small_model()
+    tensors = {**llama_tensors(model), DIVISORS: floats(divisors)}
+    path = write_gguf(tmp_path / "a.gguf", {**llama_metadata(model), **metadata}, tensors)
+    with pytest.raises(ModelError, match=expected):
         load_gguf(path)
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from reference_engine.model.byte_tokens import byte_alphabet
 from reference_engine.model.llama import Llama
 from reference_engine.model.load import load_model
 from reference_engine.model.load_hf import load_hf
+from reference_engine.model.rope import LinearScaling, Llama3Scaling, RopeScaling
 from tests.reference_engine.model.build import config, random_model, run_alone
 
 
@@ -45,7 +47,7 @@ def write_model(directory: Path, model: Llama) -> Path:
     """A directory as Hugging Face writes it."""
     shape = model.config
     fields = {
-        "architectures": ["LlamaForCausalLM"],
+        "architectures": [shape.architecture],
         "vocab_size": shape.vocab_size,
         "hidden_size": shape.hidden_size,
         "intermediate_size": shape.intermediate_size,
@@ -67,6 +69,15 @@ def write_model(directory: Path, model: Llama) -> Path:
     return directory
 
 
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8,
+    "low_freq_factor": 1,
+    "high_freq_factor": 4,
+    "original_max_position_embeddings": 64,
+}
+
+
 @pytest.fixture
 def model() -> Llama:
     return random_model(config(vocab_size=260))
@@ -86,7 +97,7 @@ def test_a_written_model_is_read_back(tmp_path: Path, tied: bool) -> None:
     assert loaded.config == config(
         vocab_size=260, tie_word_embeddings=tied, eos_token_ids=(257,), bos_token_id=256
     )
-    assert torch.equal(run_alone(loaded.model, range(20)), run_alone(model, range(20)))
+    assert torch.equal(run_alone(loaded.model, range(20)), run_alone(model.prepare(), range(20)))
     assert not any(parameter.requires_grad for parameter in loaded.model.parameters())
 
 
@@ -146,17 +157,86 @@ def test_rope_theta_is_found_in_newer_files(directory: Path, place: str, value: 
     assert load_hf(directory)[2].rope_theta == 500000.0
 
 
+@pytest.mark.parametrize("place", ["rope_parameters", "rope_scaling"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"rope_type": "linear", "factor": 2}, LinearScaling(2.0)),
+        ({"type": "linear", "factor": 2.5}, LinearScaling(2.5)),
+        (LLAMA3, Llama3Scaling(8.0, 1.0, 4.0, 64)),
+        ({"rope_type": "default"}, None),
+    ],
+)
+def test_rope_scaling_is_read(
+    directory: Path, place: str, value: object, expected: RopeScaling | None
+) -> None:
+    """Both spellings of both kinds, with the base beside them."""
+    edit_json(directory / "config.json", rope_theta=5e5, **{place: value})
+    shape = load_hf(directory)[2]
+    assert shape.rope_scaling == expected
+    assert shape.rope_theta == 5e5
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "expected"),
+    [
+        ("LlamaForCausalLM", {}, {}),
+        ("LlamaForCausalLM", {"attention_bias": True}, {"qkv_bias": True, "output_bias": True}),
+        (
+            "Qwen2ForCausalLM",
+            {"sliding_window": 9, "use_sliding_window": False},
+            {"qkv_bias": True},
+        ),
+        ("Qwen2ForCausalLM", {"sliding_window": 9, "attention_bias": True}, {"qkv_bias": True}),
+        ("Qwen3ForCausalLM", {"layer_types": ["full_attention"] * 2}, {"qk_norm": True}),
+    ],
+)
+def test_every_architecture_has_its_parts(
+    tmp_path: Path, name: str, extra: dict[str, object], expected: dict[str, bool]
+) -> None:
+    """Biases and norms follow from the architecture; unused windows are no obstacle."""
+    shape = config(vocab_size=260, architecture=name, **expected)
+    model = random_model(shape)
+    write_model(tmp_path, model)
+    edit_json(tmp_path / "config.json", **extra)
+    loaded, _, found = load_hf(tmp_path)
+    assert found == dataclasses.replace(shape, eos_token_ids=(257,), bos_token_id=256)
+    assert torch.equal(run_alone(loaded, range(20)), run_alone(model, range(20)))
+
+
+def test_qwen3_heads_have_128_components_by_default(directory: Path) -> None:
+    """Without head_dim it isn't hidden_size / num_attention_heads, unlike the other two."""
+    edit_json(directory / "config.json", architectures=["Qwen3ForCausalLM"], head_dim=None)
+    with pytest.raises(CheckpointError, match=r"expected \[(768|256), 24\]"):
+        load_hf(directory)
+
+
+def test_only_llama_may_leave_out_its_key_value_heads(tmp_path: Path) -> None:
+    """Llama then has as many as attention heads; for others the field is missing."""
+    write_model(tmp_path, random_model(config(vocab_size=260, num_kv_heads=6)))
+    edit_json(tmp_path / "config.json", num_key_value_heads=None)
+    assert load_hf(tmp_path)[2].num_kv_heads == 6
+    edit_json(tmp_path / "config.json", architectures=["Qwen2ForCausalLM"])
+    with pytest.raises(CheckpointError, match="num_key_value_heads is missing"):
+        load_hf(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
         ("architectures", ["GPTNeoXForCausalLM"], "architectures is .'GPTNeoXForCausalLM'."),
         ("architectures", None, "architectures is None"),
         ("hidden_act", "gelu", "hidden_act is 'gelu'"),
-        ("attention_bias", True, "attention_bias is true"),
         ("mlp_bias", True, "mlp_bias is true"),
         ("quantization_config", {"bits": 4}, "quantization_config is set"),
         ("rope_scaling", {"rope_type": "yarn"}, "rope_scaling.rope_type is 'yarn'"),
-        ("rope_scaling", {"type": "linear", "factor": 2}, "rope_scaling.rope_type is 'linear'"),
+        ("rope_scaling", {"type": "dynamic"}, "rope_scaling.rope_type is 'dynamic'"),
+        ("rope_parameters", {"full_attention": {"rope_theta": 1.0}}, "differs by kind of layer"),
+        ("partial_rotary_factor", 0.5, "partial_rotary_factor is 0.5"),
+        ("rope_parameters", {"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"),
+        ("sliding_window", 4096, "sliding_window is 4096 and in use"),
+        ("use_sliding_window", True, "sliding_window is None and in use"),
+        ("layer_types", ["full_attention", "sliding_attention"], "layer_types is"),
     ],
 )
 def test_what_would_run_wrongly_is_refused(
@@ -184,6 +264,11 @@ def test_what_would_run_wrongly_is_refused(
         ("rms_norm_eps", -1, "rms_norm_eps is -1"),
         ("rope_theta", "big", "rope_theta is 'big'"),
         ("rope_scaling", "yarn", "rope_scaling is 'yarn'"),
+        ("rope_scaling", {"type": "linear"}, "rope_scaling: factor is missing"),
+        ("rope_scaling", {"rope_type": "llama3", "factor": 8}, "low_freq_factor is missing"),
+        ("rope_scaling", {**LLAMA3, "high_freq_factor": 1}, "high_freq_factor is 1.0, expected"),
+        ("attention_bias", "yes", "attention_bias is 'yes'"),
+        ("attention_bias", True, "the first is .*bias"),
         ("tie_word_embeddings", 1, "tie_word_embeddings is 1"),
         ("tie_word_embeddings", False, r"the first is lm_head\.weight"),
         ("eos_token_id", 260, "eos_token_id 260"),

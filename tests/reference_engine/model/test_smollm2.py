@@ -15,9 +15,10 @@ from tests.reference_engine.model.build import BLOCK_SIZE, blocks_for, pack
     not (cache_directory() / SMOLLM2).is_file(),
     reason="SmolLM2 is not in the cache; run: oe-engine pull smollm2",
 )
-def test_it_knows_the_capital_of_france() -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_it_knows_the_capital_of_france(dtype: str) -> None:
     """Greedy decoding through the chat template gives the right sentence and ends."""
-    loaded = load_model("smollm2")
+    loaded = load_model("smollm2", dtype=dtype)
     prompt = loaded.tokenizer.chat_prompt(
         [{"role": "user", "content": "What is the capital of France?"}]
     )

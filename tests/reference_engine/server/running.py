@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +15,7 @@ from oe_wire import v1
 from oe_wire.services import METHODS
 from reference_engine.engine.config import EngineConfig
 from reference_engine.model.load import LoadedModel
+from reference_engine.ranks.rank import Rank
 from reference_engine.server.app import App, ServeOptions
 from reference_engine.server.listen import Address
 from tests.reference_engine.engine.fakes import CONFIG, ByteTokenizer, random_model
@@ -44,6 +45,7 @@ class GatedModel:
 
     def __init__(self) -> None:
         self.model = random_model()
+        self.device = self.model.device
         self.gate = threading.Event()
         self.fault: BaseException | None = None
         self.calls = 0
@@ -96,9 +98,9 @@ class Outcome:
 class Client:
     """Calls by full RPC name."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, options: Sequence[tuple[str, int]] = ()) -> None:
         self.channel = grpc.insecure_channel(
-            address, options=[("grpc.max_receive_message_length", -1)]
+            address, options=[("grpc.max_receive_message_length", -1), *options]
         )
 
     def start(self, name: str, request: Any, *, metadata: Any = (), timeout: float = LIMIT) -> Any:
@@ -130,8 +132,10 @@ class Client:
             "openengine.v1.Inference/Generate", request, metadata=metadata, timeout=timeout
         )
 
-    def start_generate(self, request: Any, *, timeout: float = LIMIT) -> Any:
-        return self.start("openengine.v1.Inference/Generate", request, timeout=timeout)
+    def start_generate(self, request: Any, *, metadata: Any = (), timeout: float = LIMIT) -> Any:
+        return self.start(
+            "openengine.v1.Inference/Generate", request, metadata=metadata, timeout=timeout
+        )
 
     def abort(self, request_id: str) -> Outcome:
         return self.call("openengine.v1.Control/Abort", v1.AbortRequest(request_id=request_id))
@@ -155,7 +159,8 @@ class Running(Client):
 
     @property
     def free_blocks(self) -> int:
-        return self.app.frontend.engine._core._scheduler._pool.num_free
+        load = self.app.frontend.engine.load
+        return load.total_blocks - load.used_blocks
 
     @property
     def total_blocks(self) -> int:
@@ -168,15 +173,18 @@ class Running(Client):
 
 @contextmanager
 def serving(
-    loaded: LoadedModel, config: EngineConfig, options: ServeOptions | None = None
+    loaded: LoadedModel,
+    config: EngineConfig,
+    options: ServeOptions | None = None,
+    ranks: tuple[Rank, ...] = (),
 ) -> Iterator[Running]:
-    """Serve on a free port while the block runs."""
+    """Serve on a free port while the block runs, with an engine in this process or with ranks."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="server-loop")
     thread.start()
     options = options or ServeOptions(Address("127.0.0.1", 0))
     try:
-        starting = App.start(loaded, config, options)
+        starting = App.start(loaded, config, options, ranks)
         app = asyncio.run_coroutine_threadsafe(starting, loop).result(LIMIT)
         running = Running(app, loop)
         try:
@@ -190,9 +198,9 @@ def serving(
         loop.close()
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = LIMIT) -> bool:
     """Whether the condition comes true within the limit."""
-    deadline = time.monotonic() + LIMIT
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():
             return True

@@ -151,6 +151,24 @@ def test_prompt_logprobs(engine, start):
         assert len(record.candidates) == (2 if position else 0)
 
 
+def test_all_prompt_candidates(engine):
+    """A long prompt with every candidate gives one complete row per token, in order."""
+    response = Response(
+        return_prompt_logprobs=True, prompt_candidates=Candidates(all=v1.AllCandidates())
+    )
+    prompt = "hello world " * 5
+    request = generate_request(prompt, response=response)
+    outcome = engine.generate(request)
+    check_stream(request, outcome)
+    records = outcome.messages[0].prompt.tokens
+    assert bytes(record.token_id for record in records).decode() == prompt
+    for record in records[1:]:
+        assert [one.rank for one in record.candidates] == list(range(1, VOCABULARY + 1))
+        assert math.isclose(
+            sum(math.exp(one.logprob) for one in record.candidates), 1, abs_tol=1e-3
+        )
+
+
 def test_stop_conditions(engine):
     """The match names the condition; the stop is left out, or is the last output."""
     plain = engine.generate(generate_request())

@@ -69,11 +69,8 @@ MALFORMED = {
     "id too long": {"request_id": "x" * 257},
 }
 UNSUPPORTED = {
-    "guided": {"guided": v1.GuidedDecoding(regex="a+")},
     "media": {"media": [v1.MediaItem(modality=1, raw_bytes=b"x")]},
     "adapter": {"lora_name": SECRET},
-    "cache salt": {"kv": v1.KvOptions(cache_salt=SECRET)},
-    "cache bypass": {"kv": v1.KvOptions(bypass_prefix_cache=True)},
 }
 
 

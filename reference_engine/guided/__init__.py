@@ -1,0 +1,1 @@
+"""Guided decoding: outputs that belong to a language which the caller describes."""

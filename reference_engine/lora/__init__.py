@@ -1,0 +1,1 @@
+"""LoRA adapters: read from PEFT directories, kept in memory, added to the rows that ask."""
