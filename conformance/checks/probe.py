@@ -16,11 +16,11 @@ from typing import NoReturn, cast
 import grpc
 from google.protobuf.message import Message
 
-from conformance.checks.case import FRESH_ID, Case
 from conformance.checks.violation import NotJudged, Tolerated, Violation
 from conformance.errors import UnreachableError
 from conformance.laws import judge
 from conformance.laws.law import GENERATE, Finding, Ruling
+from conformance.model.case import FRESH_ID, Case
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
@@ -188,9 +188,11 @@ class Probe:
         """The requirement is broken in a way that its row only warns about."""
         raise Tolerated(self.requirement, expected, actual, transcript)
 
-    def skip(self, why: str) -> NoReturn:
-        """This case says nothing about the requirement."""
-        raise NotJudged(why)
+    def skip(self, why: str, *, too_large: bool = False) -> NoReturn:
+        """This case says nothing about the requirement. too_large: because a limit that it would
+        have to go beyond is unreported, or too large to be reached at a reasonable cost.
+        """
+        raise NotJudged(why, too_large=too_large)
 
     def settle(self) -> None:
         """For a check that is a law: take over what the law said about the calls of this case."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from conformance.checks.case import from_json, to_json
+from conformance.model.case import from_json, to_json
 from conformance.model.status import Status
 from conformance.runner.execute import failure_status, reproduce
 from conformance.runner.plan import Row

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from conformance.checks.case import Case, from_json, to_json
 from conformance.checks.check import Check
 from conformance.checks.probe import Probe
 from conformance.checks.violation import NotJudged, Tolerated, Violation
 from conformance.errors import ConformError
 from conformance.laws.law import Finding
+from conformance.model.case import Case, from_json, to_json
 from conformance.model.requirement import Level, Need, Requirement
 from conformance.model.status import SkipReason, Status
 from conformance.model.verdict import Judgement
@@ -29,6 +29,7 @@ class _Attempts:
     run: int = 0
     judged: int = 0
     last_skip: str = ""
+    too_large: bool = False
     bystanders: dict[str, Failure] = field(default_factory=dict)
 
     def __call__(self, case: Case) -> None:
@@ -39,6 +40,7 @@ class _Attempts:
             self.check.body(self.probe, case)
         except NotJudged as skipped:
             self.last_skip = str(skipped)
+            self.too_large = self.too_large or skipped.too_large
         except Violation:
             self.judged += 1
             raise
@@ -206,6 +208,8 @@ def _status(
     if attempts.judged:
         return Status.PASS, None, ""
     detail = attempts.last_skip or "no case was run"
+    if attempts.too_large:
+        return Status.NOT_APPLICABLE, SkipReason.LIMIT_TOO_LARGE, detail
     if Need.HOOK in requirement.needs:
         return Status.HOOK_MISSING, SkipReason.HOOK_MISSING, detail
     return Status.BLOCKED, SkipReason.VACUOUS, detail

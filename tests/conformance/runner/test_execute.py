@@ -5,9 +5,9 @@ import itertools
 import pytest
 from hypothesis import strategies as st
 
-from conformance.checks.case import FRESH_ID, Case
 from conformance.checks.probe import Interrupted, Probe
 from conformance.errors import UnreachableError
+from conformance.model.case import FRESH_ID, Case
 from conformance.model.requirement import Level, Need
 from conformance.model.status import SkipReason, Status
 from conformance.runner.execute import execute
@@ -96,6 +96,15 @@ def test_a_premise_that_needs_a_hook_says_so(engine: FakeEngine) -> None:
     """Rows that only faults make observable are told apart from vacuous ones."""
     judgement = judged(engine, skips, needs=frozenset({Need.HOOK})).judgement
     assert judgement.status is Status.HOOK_MISSING
+
+
+def test_a_case_that_costs_too_much_does_not_apply(engine: FakeEngine) -> None:
+    """A limit that is out of reach is neutral, with its own reason."""
+    judgement = judged(engine, lambda probe, _: probe.skip("a window", too_large=True)).judgement
+    assert (judgement.status, judgement.reason) == (
+        Status.NOT_APPLICABLE,
+        SkipReason.LIMIT_TOO_LARGE,
+    )
 
 
 def test_a_fault_of_the_check_is_an_error(engine: FakeEngine) -> None:

@@ -12,7 +12,6 @@ import grpc
 from google.protobuf.message import Message
 from hypothesis import Phase, given, settings
 
-from conformance.checks.case import Case
 from conformance.checks.check import Check
 from conformance.checks.core import (
     abort,
@@ -27,6 +26,7 @@ from conformance.checks.core import (
 )
 from conformance.checks.probe import Probe, Spending
 from conformance.checks.violation import NotJudged, Tolerated, Violation
+from conformance.model.case import Case
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.detect import detect
