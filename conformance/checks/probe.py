@@ -60,7 +60,7 @@ class Probe:
     """The hands of one check in one worker.
 
     declared: what the engine said about itself. pace: time limits. stop: set when the run ends
-    early; every call then raises Interrupted.
+    early; every call then raises Interrupted. listener: told every finished call.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Probe:
         pace: Pace,
         spending: Spending,
         stop: threading.Event,
+        listener: Callable[[Transcript], None] = lambda _: None,
     ) -> None:
         self.requirement = requirement
         self.connection = connection
@@ -79,6 +80,7 @@ class Probe:
         self.spending = spending
         self.log = CaseLog()
         self._stop = stop
+        self._listener = listener
         self._live: list[LiveCall] = []
 
     # Calls
@@ -117,7 +119,8 @@ class Probe:
         return transcript
 
     def record(self, transcript: Transcript) -> None:
-        """Count a finished call, keep it, and let every law judge it."""
+        """Count a finished call, keep it, tell of it, and let every law judge it."""
+        self._listener(transcript)
         self.spending.tokens += _tokens(transcript)
         self.log.transcripts.append(transcript)
         for requirement, ruling in judge(transcript, self.declared).items():

@@ -66,6 +66,21 @@ def test_reports_are_written(oe_conform: Run, engine: FakeEngine, tmp_path: Path
     assert (tmp_path / "r.md").read_text().startswith("## oe-conform")
 
 
+def test_a_recorded_run_is_judged_the_same(
+    oe_conform: Run, engine: FakeEngine, tmp_path: Path
+) -> None:
+    """Every call of the checks is in the file, and no law finds anything in it."""
+    done = oe_conform(
+        "run", "--target", engine.address, "--id", "OE-CORE-STREAM-00?", "--record", "calls.jsonl"
+    )
+    assert done.returncode == 0
+    calls = (tmp_path / "calls.jsonl").read_text().splitlines()
+    assert len(calls) == int(done.stdout.splitlines()[-2].split()[0])
+    judged = oe_conform("judge", "calls.jsonl")
+    assert judged.returncode == 0, judged.stdout
+    assert judged.stdout.startswith(f"{len(calls)} calls; ")
+
+
 def test_a_credential_is_sent_and_never_shown(
     oe_conform: Run, wrong: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +166,7 @@ BAD_INPUT = {
     "jobs": (["run", "-j", "0"], "1<=x<=64"),
     "slow factor": (["run", "--slow-factor", "0.5"], "1"),
     "report format": (["run", "--report", "yaml:x"], "json, junit, markdown"),
+    "record folder": (["run", "--target", "ENGINE", "--record", "/no/such/x"], "/no/such/x"),
     "report folder": (["run", "--report", "json:/no/such/folder/x"], "/no/such/folder"),
     "ca file": (["run", "--target", "h:1", "--ca", "/no/such.pem"], "/no/such.pem"),
     "cert without key": (["run", "--target", "h:1", "--cert", "x"], "--key"),
