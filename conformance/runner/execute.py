@@ -16,6 +16,7 @@ from conformance.model.requirement import Level, Need, Requirement
 from conformance.model.status import SkipReason, Status
 from conformance.model.verdict import Judgement
 from conformance.runner.budget import Budget
+from conformance.runner.replay import replay
 from conformance.runner.result import CheckResult, Failure
 from conformance.runner.search import Found, search, seed_of
 
@@ -97,34 +98,6 @@ def execute(
     return CheckResult(judgement, failure, tuple(attempts.bystanders.values()))
 
 
-def reproduce(check: Check, probe: Probe, case: Case, requirement: str, times: int) -> int:
-    """How many of `times` executions of the stored case break `requirement`.
-
-    The requirement is the check's own, or a law's that one of its calls broke.
-    """
-    return sum(violation_of(check, probe, case, requirement) is not None for _ in range(times))
-
-
-def violation_of(check: Check, probe: Probe, case: Case, requirement: str) -> Violation | None:
-    """How one execution of the case breaks `requirement`; None when it does not."""
-    probe.new_case()
-    try:
-        check.body(probe, case)
-    except Violation as violation:
-        if violation.requirement == requirement:
-            return violation
-    except NotJudged:
-        return _broken_law(probe, requirement)
-    return _broken_law(probe, requirement)
-
-
-def _broken_law(probe: Probe, requirement: str) -> Violation | None:
-    for ruling, transcript in probe.log.rulings.get(requirement, []):
-        if isinstance(ruling, Finding):
-            return Violation(requirement, ruling.expected, ruling.actual, transcript, ruling.event)
-    return None
-
-
 def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> list[Found]:
     """Failing cases of the table and the search, smallest first; real breaches only if any is.
 
@@ -185,7 +158,7 @@ def _size(found: Found) -> tuple[bool, int]:
 def _replayed(found: Found, attempts: _Attempts, budget: Budget) -> Failure:
     check, violation = attempts.check, found.violation
     stored = from_json(to_json(found.case))
-    reproduced = reproduce(check, attempts.probe, stored, check.requirement, budget.replays)
+    again = replay(check, attempts.probe, stored, check.requirement, budget.replays)
     return Failure(
         check.requirement,
         check.requirement,
@@ -194,8 +167,8 @@ def _replayed(found: Found, attempts: _Attempts, budget: Budget) -> Failure:
         violation.actual,
         violation.transcript,
         violation.event,
-        budget.replays,
-        reproduced,
+        again.judged,
+        len(again.violations),
     )
 
 
