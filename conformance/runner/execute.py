@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from conformance.checks.check import Check
 from conformance.checks.probe import Probe
@@ -104,8 +105,8 @@ def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> list[Found]:
     The search goes on after the table has failed: its cases shrink, those of the table do not.
     """
     check, probe = attempts.check, attempts.probe
-    found = [_failing_in_table(attempts)]
-    if check.strategy is not None:
+    found = [_failing_in_table(attempts, budget.table)]
+    if check.strategy is not None and budget.examples:
         searched = search(
             attempts,
             check.strategy(probe.declared),
@@ -137,10 +138,11 @@ def _tolerated(found: Found) -> bool:
     return isinstance(found.violation, Tolerated)
 
 
-def _failing_in_table(attempts: _Attempts) -> Found | None:
+def _failing_in_table(attempts: _Attempts, most: int | None) -> Found | None:
     check = attempts.check
     tolerated: Found | None = None
-    for case in check.table(attempts.probe.declared) if check.table is not None else ():
+    cases = check.table(attempts.probe.declared) if check.table is not None else ()
+    for case in islice(cases, most):
         try:
             attempts(case)
         except Tolerated as violation:
