@@ -15,21 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.cli.conftest import Run
-from tests.conformance.fake_engine import Behaviour, FakeEngine
+from tests.conformance.fake_engine import FakeEngine
 
 FEW = ("--budget", "quick", "--id", "OE-CORE-GEN-01?")
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def wrong() -> Iterator[FakeEngine]:
-    with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}))) as running:
-        yield running
 
 
 def test_a_right_engine_exits_0_with_a_report(oe_conform: Run, engine: FakeEngine) -> None:
