@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Container, Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType, ModuleType
 
@@ -12,14 +14,18 @@ from conformance.model.registry import default_registry
 PACKAGES = ("conformance.checks.core",)
 
 
-def all_checks(known: Container[str] | None = None) -> Mapping[str, Check]:
-    """Every check of the suite; `known` holds the ids of all requirements, by default the shipped.
+@cache
+def all_checks() -> Mapping[str, Check]:
+    """Every check of the suite: those in the modules of PACKAGES.
 
-    Raises ImportError as `collect` does.
+    Raises ImportError as `collect` does, for the ids of the shipped profiles.
     """
-    packages = [import_module(name) for name in PACKAGES]
-    known = default_registry().by_id if known is None else known
-    return collect(known, [module for package in packages for module in package.MODULES])
+    modules = [
+        import_module(f"{package}.{module.name}")
+        for package in PACKAGES
+        for module in pkgutil.iter_modules(import_module(package).__path__)
+    ]
+    return collect(default_registry().by_id, modules)
 
 
 def collect(known: Container[str], modules: Iterable[ModuleType]) -> Mapping[str, Check]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.case import Case
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from conformance.wire.declared import Declared
 
 Body = Callable[[Probe, Case], None]

@@ -16,11 +16,11 @@ from typing import NoReturn, cast
 import grpc
 from google.protobuf.message import Message
 
-from conformance.checks.case import FRESH_ID, Case
 from conformance.checks.violation import NotJudged, Tolerated, Violation
 from conformance.errors import UnreachableError
 from conformance.laws import judge
 from conformance.laws.law import GENERATE, Finding, Ruling
+from conformance.model.case import FRESH_ID, Case
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
@@ -60,7 +60,7 @@ class Probe:
     """The hands of one check in one worker.
 
     declared: what the engine said about itself. pace: time limits. stop: set when the run ends
-    early; every call then raises Interrupted.
+    early; every call then raises Interrupted. listener: told every finished call.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Probe:
         pace: Pace,
         spending: Spending,
         stop: threading.Event,
+        listener: Callable[[Transcript], None] = lambda _: None,
     ) -> None:
         self.requirement = requirement
         self.connection = connection
@@ -79,6 +80,7 @@ class Probe:
         self.spending = spending
         self.log = CaseLog()
         self._stop = stop
+        self._listener = listener
         self._live: list[LiveCall] = []
 
     # Calls
@@ -117,7 +119,8 @@ class Probe:
         return transcript
 
     def record(self, transcript: Transcript) -> None:
-        """Count a finished call, keep it, and let every law judge it."""
+        """Count a finished call, keep it, tell of it, and let every law judge it."""
+        self._listener(transcript)
         self.spending.tokens += _tokens(transcript)
         self.log.transcripts.append(transcript)
         for requirement, ruling in judge(transcript, self.declared).items():
@@ -188,9 +191,11 @@ class Probe:
         """The requirement is broken in a way that its row only warns about."""
         raise Tolerated(self.requirement, expected, actual, transcript)
 
-    def skip(self, why: str) -> NoReturn:
-        """This case says nothing about the requirement."""
-        raise NotJudged(why)
+    def skip(self, why: str, *, too_large: bool = False) -> NoReturn:
+        """This case says nothing about the requirement. too_large: because a limit that it would
+        have to go beyond is unreported, or too large to be reached at a reasonable cost.
+        """
+        raise NotJudged(why, too_large=too_large)
 
     def settle(self) -> None:
         """For a check that is a law: take over what the law said about the calls of this case."""

@@ -44,4 +44,11 @@ class Tolerated(Violation):
 
 
 class NotJudged(Outcome):
-    """Nothing was judged; `str(error)` says which precondition did not hold."""
+    """Nothing was judged; `str(error)` says which precondition did not hold.
+
+    too_large: the case would have cost too much, or its limit is not reported.
+    """
+
+    def __init__(self, why: str, *, too_large: bool = False) -> None:
+        super().__init__(why)
+        self.too_large = too_large

@@ -14,7 +14,7 @@ from conformance.mutants.table import MUTANTS, select
 @target_options
 @click.option("--id", "ids", multiple=True, help="Only mutants of this requirement id or glob.")
 @click.option("--name", "names", multiple=True, help="Only this mutant; repeatable.")
-@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=2, show_default=True)
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), default=4, show_default=True)
 @click.option(
     "--own-only",
     is_flag=True,

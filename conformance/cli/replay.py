@@ -8,9 +8,9 @@ import rich_click as click
 
 from conformance.checks import all_checks
 from conformance.cli.target_options import TargetOptions, target_options
-from conformance.errors import ConfigError
+from conformance.errors import ConfigError, UnreachableError
 from conformance.reports.evidence import evidence
-from conformance.runner.execute import violation_of
+from conformance.runner.replay import replay as run_again
 from conformance.runner.result import Failure
 from conformance.runner.session import Options, open_session
 from conformance.runner.store import DIRECTORY, load
@@ -53,18 +53,17 @@ def replay(
         connection = session.connect()
         try:
             probe = session.probe(stored.check, connection)
-            seen = [
-                violation_of(check, probe, stored.case, stored.requirement) for _ in range(times)
-            ]
-            probe.new_case()
+            again = run_again(check, probe, stored.case, stored.requirement, times)
         finally:
             connection.close()
-    broken = [violation for violation in seen if violation is not None]
-    state = "FIXED" if not broken else "FAILED" if len(broken) == times else "FLAKY"
-    click.echo(f"{state}: {stored.requirement} broke in {len(broken)} of {times} replays")
+    broken = again.violations
+    if not again.judged:
+        raise UnreachableError(f"{stored.requirement}: no replay judged anything on this target")
+    state = "FIXED" if not broken else "FAILED" if len(broken) == again.judged else "FLAKY"
+    click.echo(f"{state}: {stored.requirement} broke in {len(broken)} of {again.judged} replays")
     if broken:
         last = broken[-1]
-        again = Failure(
+        failure_again = Failure(
             stored.requirement,
             stored.check,
             stored.case,
@@ -72,8 +71,8 @@ def replay(
             last.actual,
             last.transcript,
             last.event,
-            times,
+            again.judged,
             len(broken),
         )
-        click.echo("\n".join(evidence(again, session.registry, target, session.routes)))
+        click.echo("\n".join(evidence(failure_again, session.registry, target, session.routes)))
     return 1 if broken else 0

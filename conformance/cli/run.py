@@ -6,6 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from conformance.cli.recorder import recorder
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
 from conformance.model.registry import default_registry
@@ -63,6 +64,11 @@ from conformance.runner.store import DIRECTORY, save
     help="Show prompts, tokens and outputs, in reports and on the terminal.",
 )
 @click.option(
+    "--record",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every call, with its payloads, to this file for `oe-conform judge`.",
+)
+@click.option(
     "--failures",
     type=click.Path(file_okay=False, path_type=Path),
     default=DIRECTORY,
@@ -86,13 +92,14 @@ def run(
     dialect: str,
     reports: tuple[str, ...],
     include_payloads: bool,
+    record: Path | None,
     failures: Path,
 ) -> int:
     """Judge a target and say which profiles it may claim."""
     outputs = [_output(report) for report in reports]
     # Before an engine is started: a wrong name should not cost the time that takes.
     selection = validated(Selection(profiles, ids, exclude, Level(level)), default_registry())
-    with where.open() as target, Progress() as progress:
+    with where.open() as target, Progress() as progress, recorder(record) as recording:
         options = Options(
             target=target,
             model=model,
@@ -104,6 +111,7 @@ def run(
             ready_timeout=ready_timeout,
             slow_factor=slow_factor,
             time_limit=time_limit,
+            recorder=recording,
         )
         report = run_suite(options, progress)
     for failure in report.failures:

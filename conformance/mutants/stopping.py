@@ -80,8 +80,10 @@ def _forget_minimum(request: Any) -> None:
 
 
 def _one_more(request: Any) -> None:
-    if 1 <= request.stopping.max_tokens <= 12:
-        request.stopping.max_tokens += 1
+    options = request.stopping
+    # A minimum above the maximum must still be refused.
+    if max(1, options.min_tokens) <= options.max_tokens <= 12:
+        options.max_tokens += 1
 
 
 MUTANTS = (

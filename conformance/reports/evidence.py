@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import Message
 
-from conformance.checks.case import request_json
 from conformance.checks.probe import describe
+from conformance.model.case import request_json
 from conformance.model.registry import Registry
 from conformance.reports.redact import redacted
 from conformance.runner.result import Failure

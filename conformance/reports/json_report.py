@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 
 from conformance.checks import all_checks
-from conformance.checks.case import request_json
 from conformance.errors import HarnessError
+from conformance.model.case import request_json
 from conformance.model.profile_verdict import ProfileVerdict
 from conformance.reports.redact import redacted
 from conformance.runner.report import Report

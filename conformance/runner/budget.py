@@ -11,8 +11,9 @@ class Budget:
     """Limits for each check, so that a verdict never depends on what other checks spent.
 
     examples: cases that Hypothesis draws after the table. requests, tokens: most that a check may
-    cost before its search ends; the table always runs. shrink_requests: calls spent on making a
-    failing case smaller. replays: how often a failure is sent again before it is believed.
+    cost before its search ends. shrink_requests: calls spent on making a failing case smaller.
+    replays: how often a failure is sent again before it is believed. table: the most cases of a
+    check's table, None = all of them, which every verdict about an engine needs.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Budget:
     tokens: int
     shrink_requests: int
     replays: int
+    table: int | None = None
 
 
 BUDGETS: Mapping[str, Budget] = {

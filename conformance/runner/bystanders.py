@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from conformance.checks.case import from_json, to_json
+from conformance.model.case import from_json, to_json
 from conformance.model.status import Status
-from conformance.runner.execute import failure_status, reproduce
+from conformance.runner.execute import failure_status
 from conformance.runner.plan import Row
+from conformance.runner.replay import replay
 from conformance.runner.result import CheckResult, Failure
 from conformance.runner.session import Session
 from conformance.wire.connection import Connection
@@ -57,6 +58,5 @@ def _replayed(session: Session, connection: Connection, origin: Row, seen: Failu
     stored = from_json(to_json(seen.case))
     replays = session.options.budget.replays
     probe = session.probe(origin.requirement.id, connection)
-    reproduced = reproduce(origin.check, probe, stored, seen.requirement, replays)
-    probe.new_case()
-    return replace(seen, case=stored, replays=replays, reproduced=reproduced)
+    again = replay(origin.check, probe, stored, seen.requirement, replays)
+    return replace(seen, case=stored, replays=again.judged, reproduced=len(again.violations))

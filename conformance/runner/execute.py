@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
-from conformance.checks.case import Case, from_json, to_json
 from conformance.checks.check import Check
 from conformance.checks.probe import Probe
 from conformance.checks.violation import NotJudged, Tolerated, Violation
 from conformance.errors import ConformError
 from conformance.laws.law import Finding
+from conformance.model.case import Case, from_json, to_json
 from conformance.model.requirement import Level, Need, Requirement
 from conformance.model.status import SkipReason, Status
 from conformance.model.verdict import Judgement
 from conformance.runner.budget import Budget
+from conformance.runner.replay import replay
 from conformance.runner.result import CheckResult, Failure
 from conformance.runner.search import Found, search, seed_of
 
@@ -29,6 +31,7 @@ class _Attempts:
     run: int = 0
     judged: int = 0
     last_skip: str = ""
+    too_large: bool = False
     bystanders: dict[str, Failure] = field(default_factory=dict)
 
     def __call__(self, case: Case) -> None:
@@ -39,6 +42,7 @@ class _Attempts:
             self.check.body(self.probe, case)
         except NotJudged as skipped:
             self.last_skip = str(skipped)
+            self.too_large = self.too_large or skipped.too_large
         except Violation:
             self.judged += 1
             raise
@@ -95,42 +99,14 @@ def execute(
     return CheckResult(judgement, failure, tuple(attempts.bystanders.values()))
 
 
-def reproduce(check: Check, probe: Probe, case: Case, requirement: str, times: int) -> int:
-    """How many of `times` executions of the stored case break `requirement`.
-
-    The requirement is the check's own, or a law's that one of its calls broke.
-    """
-    return sum(violation_of(check, probe, case, requirement) is not None for _ in range(times))
-
-
-def violation_of(check: Check, probe: Probe, case: Case, requirement: str) -> Violation | None:
-    """How one execution of the case breaks `requirement`; None when it does not."""
-    probe.new_case()
-    try:
-        check.body(probe, case)
-    except Violation as violation:
-        if violation.requirement == requirement:
-            return violation
-    except NotJudged:
-        return _broken_law(probe, requirement)
-    return _broken_law(probe, requirement)
-
-
-def _broken_law(probe: Probe, requirement: str) -> Violation | None:
-    for ruling, transcript in probe.log.rulings.get(requirement, []):
-        if isinstance(ruling, Finding):
-            return Violation(requirement, ruling.expected, ruling.actual, transcript, ruling.event)
-    return None
-
-
 def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> list[Found]:
     """Failing cases of the table and the search, smallest first; real breaches only if any is.
 
     The search goes on after the table has failed: its cases shrink, those of the table do not.
     """
     check, probe = attempts.check, attempts.probe
-    found = [_failing_in_table(attempts)]
-    if check.strategy is not None:
+    found = [_failing_in_table(attempts, budget.table)]
+    if check.strategy is not None and budget.examples:
         searched = search(
             attempts,
             check.strategy(probe.declared),
@@ -162,10 +138,11 @@ def _tolerated(found: Found) -> bool:
     return isinstance(found.violation, Tolerated)
 
 
-def _failing_in_table(attempts: _Attempts) -> Found | None:
+def _failing_in_table(attempts: _Attempts, most: int | None) -> Found | None:
     check = attempts.check
     tolerated: Found | None = None
-    for case in check.table(attempts.probe.declared) if check.table is not None else ():
+    cases = check.table(attempts.probe.declared) if check.table is not None else ()
+    for case in islice(cases, most):
         try:
             attempts(case)
         except Tolerated as violation:
@@ -183,7 +160,7 @@ def _size(found: Found) -> tuple[bool, int]:
 def _replayed(found: Found, attempts: _Attempts, budget: Budget) -> Failure:
     check, violation = attempts.check, found.violation
     stored = from_json(to_json(found.case))
-    reproduced = reproduce(check, attempts.probe, stored, check.requirement, budget.replays)
+    again = replay(check, attempts.probe, stored, check.requirement, budget.replays)
     return Failure(
         check.requirement,
         check.requirement,
@@ -192,8 +169,8 @@ def _replayed(found: Found, attempts: _Attempts, budget: Budget) -> Failure:
         violation.actual,
         violation.transcript,
         violation.event,
-        budget.replays,
-        reproduced,
+        again.judged,
+        len(again.violations),
     )
 
 
@@ -206,6 +183,8 @@ def _status(
     if attempts.judged:
         return Status.PASS, None, ""
     detail = attempts.last_skip or "no case was run"
+    if attempts.too_large:
+        return Status.NOT_APPLICABLE, SkipReason.LIMIT_TOO_LARGE, detail
     if Need.HOOK in requirement.needs:
         return Status.HOOK_MISSING, SkipReason.HOOK_MISSING, detail
     return Status.BLOCKED, SkipReason.VACUOUS, detail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conformance.checks.case import Case
+from conformance.model.case import Case
 from conformance.model.verdict import Judgement
 from conformance.wire.transcript import Transcript
 

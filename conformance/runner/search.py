@@ -14,9 +14,9 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.reporting import with_reporter
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.case import Case
 from conformance.checks.probe import Spending
 from conformance.checks.violation import Tolerated, Violation
+from conformance.model.case import Case
 from conformance.runner.budget import Budget
 
 # Explain is left out: it costs about four times the calls of shrinking and says nothing that a

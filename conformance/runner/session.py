@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from conformance.checks import all_checks
@@ -22,6 +22,7 @@ from conformance.wire.detect import detect
 from conformance.wire.pace import Pace
 from conformance.wire.routes import routes_of
 from conformance.wire.target import Target
+from conformance.wire.transcript import Transcript
 from conformance.wire.warm_up import warm_up
 
 
@@ -32,7 +33,7 @@ class Options:
     model: the model to test, empty = the first one served. dialect: overrides what schema_release
     says. seed: None = a random one, which the report shows. ready_timeout: seconds until the
     target must answer. slow_factor: widens every time limit. time_limit: seconds for the whole
-    run, None = none.
+    run, None = none. recorder: told every finished call of a check, from any thread.
     """
 
     target: Target
@@ -45,6 +46,7 @@ class Options:
     ready_timeout: float = 30.0
     slow_factor: float = 1.0
     time_limit: float | None = None
+    recorder: Callable[[Transcript], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,15 @@ class Session:
         """A probe for one check, with the whole budget of a check to spend."""
         budget = self.options.budget
         spending = Spending(budget.requests, budget.tokens)
-        return Probe(requirement, connection, self.declared, self.pace, spending, self.stop)
+        return Probe(
+            requirement,
+            connection,
+            self.declared,
+            self.pace,
+            spending,
+            self.stop,
+            self.options.recorder,
+        )
 
     def judge(self, row: Row, check: Check, connection: Connection) -> CheckResult:
         """Judge one requirement of the plan."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.checks.case import Case, from_json, to_json
 from conformance.errors import ConfigError
+from conformance.model.case import Case, from_json, to_json
 from conformance.runner.result import Failure
 
 FORMAT = 1

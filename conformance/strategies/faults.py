@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
+from conformance.model.case import Case
 from conformance.oracle.limits import Limits, limits_of
 from conformance.strategies.requests import requests
 from conformance.strategies.simple import token_ids

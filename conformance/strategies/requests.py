@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
+from conformance.model.case import Case
 from conformance.oracle import expect
 from conformance.oracle.limits import SAFE_STOP_CONDITIONS, Limits, limits_of
 from conformance.strategies.simple import fitting_tokens, simple_request, takes_tokens

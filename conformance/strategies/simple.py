@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conformance.checks.case import FRESH_ID, Case
+from conformance.model.case import FRESH_ID, Case
 from conformance.oracle.limits import limits_of, window
 from conformance.wire.declared import Declared
 from oe_wire import v1

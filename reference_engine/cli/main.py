@@ -1,4 +1,4 @@
-"""`oe-engine serve` and `oe-engine pull`; one clear line when something is wrong."""
+"""`oe-engine serve`, `ask` and `pull`; one clear line when something is wrong."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import rich_click as click
 
+from reference_engine.cli.ask import ask
 from reference_engine.cli.pull import SOURCES
 from reference_engine.cli.pull import pull as fetch
 from reference_engine.cli.serve import serve
@@ -23,6 +24,7 @@ def cli() -> None:
 
 
 cli.add_command(serve)
+cli.add_command(ask)
 
 
 @cli.command()

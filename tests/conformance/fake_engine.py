@@ -245,6 +245,9 @@ class _Control:
                 outcome = self.engine.abort(request.request_id)
             case "all_requests":
                 outcome = "aborted" if self.engine.abort_all() else "finished"
+            case "kv_session":
+                refuse(context, grpc.StatusCode.UNIMPLEMENTED, "kv_session")
+                outcome = ""
             case _:
                 refuse(context, grpc.StatusCode.INVALID_ARGUMENT, "target", "INVALID_ARGUMENT")
                 outcome = ""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from conformance.checks.case import Case
 from conformance.checks.check import Check
 from conformance.checks.probe import Probe, Spending
 from conformance.checks.violation import NotJudged, Tolerated, Violation
+from conformance.model.case import Case
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.pace import Pace
@@ -31,6 +31,7 @@ class Outcome:
     skips: list[str] | None = None
     violation: Violation | None = None
     spent: Spending | None = None
+    too_large: bool = False
 
     @property
     def passed(self) -> bool:
@@ -75,6 +76,7 @@ def _run_case(probe: Probe, check: Check, case: Case, outcome: Outcome) -> bool:
     except NotJudged as skip:
         if outcome.skips is not None:
             outcome.skips.append(str(skip))
+        outcome.too_large = outcome.too_large or skip.too_large
     except Violation as violation:
         outcome.violation = violation
         return False

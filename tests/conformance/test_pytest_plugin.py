@@ -2,31 +2,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from conformance.model.registry import default_registry
-from tests.conformance.fake_engine import Behaviour, FakeEngine
+from tests.conformance.fake_engine import FakeEngine
 
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 ROWS = ("--oe-id", "OE-CORE-GEN-01[46]", "--oe-id", "OE-CORE-CAP-016", "--oe-id", "OE-CORE-GEN-001")
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def wrong() -> Iterator[FakeEngine]:
-    with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}))) as running:
-        yield running
 
 
 def test_one_item_for_each_requirement(pytester: pytest.Pytester, engine: FakeEngine) -> None:

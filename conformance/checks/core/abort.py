@@ -10,7 +10,6 @@ import grpc
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.abort_run import (
     END_SECONDS,
@@ -25,6 +24,7 @@ from conformance.checks.core.abort_run import (
 )
 from conformance.checks.core.discovery_calls import capabilities
 from conformance.checks.probe import Probe, describe
+from conformance.model.case import Case
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
 from oe_wire import v1

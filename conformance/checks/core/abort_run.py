@@ -13,9 +13,9 @@ from typing import cast
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.case import Case
 from conformance.checks.core.discovery_calls import answer
 from conformance.checks.probe import Probe, describe
+from conformance.model.case import Case
 from conformance.strategies import simple_request
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall

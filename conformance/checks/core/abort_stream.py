@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.abort_run import (
     END_SECONDS,
@@ -15,6 +14,7 @@ from conformance.checks.core.abort_run import (
     run_abort,
 )
 from conformance.checks.probe import Probe, describe
+from conformance.model.case import Case
 from oe_wire import v1
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import Read, capabilities
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from conformance.model.registry import default_registry
 from oe_wire import v1
 

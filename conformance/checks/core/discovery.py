@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import grpc
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import (
     WATCH,
@@ -15,6 +14,7 @@ from conformance.checks.core.discovery_calls import (
     check_health,
 )
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from conformance.strategies import simple_request
 from conformance.wire.transcript import Transcript
 from oe_wire import health, v1

@@ -6,7 +6,6 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import (
     CHECK,
@@ -20,6 +19,7 @@ from conformance.checks.core.discovery_calls import (
 )
 from conformance.checks.probe import Probe
 from conformance.errors import ConfigError
+from conformance.model.case import Case
 from conformance.wire.connection import Connection
 from conformance.wire.target import Target, parse_address
 from conformance.wire.tls import Tls

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import (
     Read,
@@ -17,6 +16,7 @@ from conformance.checks.core.discovery_calls import (
     model_infos,
 )
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from oe_wire import v1
 
 # The largest value of each unsigned type: what "unknown" or "unlimited" looks like by accident.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import (
     INFERENCE,
@@ -19,6 +18,7 @@ from conformance.checks.core.discovery_calls import (
     serving_status,
 )
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from conformance.wire.connection import Connection
 from oe_wire import v1
 

@@ -8,7 +8,6 @@ import grpc
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import (
     aliases,
@@ -17,6 +16,7 @@ from conformance.checks.core.discovery_calls import (
     supported_models,
 )
 from conformance.checks.probe import Probe, describe
+from conformance.model.case import Case
 from conformance.strategies import simple_request
 from conformance.wire.declared import Declared
 from oe_wire import v1

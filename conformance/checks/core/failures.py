@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
 from conformance.checks.check import Check, check
 from conformance.checks.core import stream_cases as tables
 from conformance.checks.core.judging import engine_errors, send_cut
 from conformance.checks.core.laws import follow_optional, law_check
 from conformance.checks.probe import Probe, describe
+from conformance.model.case import Case
 from conformance.oracle import expect
 from conformance.strategies import cases, single_faults
 from conformance.wire.declared import Declared

@@ -7,11 +7,9 @@ from collections.abc import Iterable
 import grpc
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.judging import (
     BUSY,
-    NOTHING_CERTAIN,
     completed,
     engine_errors,
     faults_of,
@@ -19,9 +17,11 @@ from conformance.checks.core.judging import (
     judge,
     outcome,
     send_cut,
+    skip_uncertain,
 )
 from conformance.checks.probe import Probe, describe
 from conformance.laws.law import GENERATE
+from conformance.model.case import Case
 from conformance.oracle import expect
 from conformance.oracle.limits import limits_of, window
 from conformance.strategies import requests, simple_case, simple_request
@@ -99,7 +99,7 @@ def _any_id(declared: Declared) -> st.SearchStrategy[Case]:
 def id_length(probe: Probe, case: Case) -> None:
     """Ids up to the limit come back unchanged; longer ones are refused."""
     if case.request is None:
-        probe.skip(NOTHING_CERTAIN)
+        skip_uncertain(probe)
     request = probe.prepared(case)
     request.request_id = sized_id(probe.fresh_id(), case.params["id_bytes"], case.params["fill"])
     transcript = judge(probe, Case(request, case.metadata))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import grpc
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.judging import (
-    NOTHING_CERTAIN,
     faults_of,
     judge,
     outcome,
     send_cut,
+    skip_uncertain,
 )
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from conformance.oracle import expect
 from oe_wire import v1
 
@@ -27,7 +27,7 @@ from oe_wire import v1
 def wrong_model(probe: Probe, case: Case) -> None:
     """A request must name a model that is served."""
     if case.request is None:
-        probe.skip(NOTHING_CERTAIN)
+        skip_uncertain(probe)
     request = probe.prepared(case)
     expectation = expect(request, case.metadata, probe.declared)
     if not (probe.declared.legacy and request.model and expectation.only(probe.requirement)):

@@ -7,20 +7,20 @@ from collections.abc import Iterable
 import grpc
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.judging import (
     BUSY,
     DISTURBED,
-    NOTHING_CERTAIN,
     engine_errors,
     error_name,
     faults_of,
     finishes,
     judge,
+    skip_uncertain,
 )
 from conformance.checks.probe import Probe, describe
 from conformance.laws.law import GENERATE
+from conformance.model.case import Case
 from conformance.oracle.limits import limits_of
 from conformance.strategies import simple_case
 from conformance.strategies.faults import MAX_SENT_TOKENS, long_prompt_possible
@@ -72,7 +72,7 @@ def _to_the_window(declared: Declared) -> Iterable[Case]:
 def output_over_window(probe: Probe, case: Case) -> None:
     """A request that may outgrow the window is refused at once, or ends with LENGTH at it."""
     if case.request is None:
-        probe.skip(NOTHING_CERTAIN)
+        skip_uncertain(probe)
     request = probe.prepared(case)
     prompt, window = len(request.token_ids.ids), limits_of(probe.declared).max_context_tokens
     if window is None or not prompt < window < prompt + request.stopping.max_tokens:
@@ -223,5 +223,5 @@ def output_over_limit(probe: Probe, case: Case) -> None:
     """More output than the engine reports to be possible is refused."""
     window = limits_of(probe.declared).max_context_tokens
     if window is None or window > MAX_SENT_TOKENS:
-        probe.skip("limit_too_large: an engine that wrongly accepts would fill its window")
+        probe.skip("an engine that wrongly accepts would fill its window", too_large=True)
     judge(probe, case)

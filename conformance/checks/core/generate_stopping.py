@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.judging import faults_of, judge
 from conformance.checks.probe import Probe
+from conformance.model.case import Case
 from conformance.strategies import requests, simple_request
 from conformance.wire.declared import Declared
 from oe_wire import v1

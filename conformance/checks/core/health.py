@@ -8,7 +8,6 @@ import grpc
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.case import Case
 from conformance.checks.check import check
 from conformance.checks.core.discovery_calls import (
     FIXED_SERVICES,
@@ -21,6 +20,7 @@ from conformance.checks.core.discovery_calls import (
     status_name,
 )
 from conformance.checks.probe import Probe, describe
+from conformance.model.case import Case
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
 from oe_wire import health, v1

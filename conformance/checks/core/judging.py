@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NoReturn
 
 import grpc
 
-from conformance.checks.case import Case
 from conformance.checks.check import Table
 from conformance.checks.probe import Probe, describe
 from conformance.laws.law import GENERATE
+from conformance.model.case import Case
 from conformance.oracle import Expectation, expect
 from conformance.strategies import simple_request
 from conformance.strategies.faults import with_fault
@@ -24,8 +25,11 @@ ENOUGH_MESSAGES = 3
 BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 # Event codes after acceptance that say the same, or that someone else ended the request.
 DISTURBED = (v1.ERROR_CODE_OVERLOADED, v1.ERROR_CODE_CANCELLED)
-# Why a table holds no request: a limit that is unreported, or too large to go beyond.
-NOTHING_CERTAIN = "limit_too_large: no request certainly breaks this row within reasonable cost"
+
+
+def skip_uncertain(probe: Probe) -> NoReturn:
+    """The table holds no request: a limit is unreported, or too large to go beyond."""
+    probe.skip("no request certainly breaks this row within reasonable cost", too_large=True)
 
 
 def faults_of(row: str) -> Table:
@@ -47,7 +51,7 @@ def judge(probe: Probe, case: Case, *, served_too: bool = True) -> Transcript:
     whether a refusal of a valid request would be about the row under test.
     """
     if case.request is None:
-        probe.skip(NOTHING_CERTAIN)
+        skip_uncertain(probe)
     request = probe.prepared(case)
     expectation = expect(request, case.metadata, probe.declared)
     if expectation.accepted and served_too:

@@ -6,10 +6,10 @@ from typing import cast
 
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
 from conformance.checks.check import Body, Check, Strategy, Table
 from conformance.checks.probe import Probe
 from conformance.laws import LAWS
+from conformance.model.case import Case
 from conformance.oracle import expect
 from conformance.strategies import Feature, cases
 from conformance.wire.declared import Declared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from conformance.checks.case import Case
+from conformance.model.case import Case
 from conformance.oracle.limits import SAFE_STOP_CONDITIONS, limits_of
 from conformance.strategies import faults, simple_request
 from conformance.strategies.requests import FREQUENT_TEXTS, candidate_selections, settle_choice

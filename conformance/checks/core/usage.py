@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from conformance.checks.case import Case
 from conformance.checks.check import Check
 from conformance.checks.core import stream_cases as tables
 from conformance.checks.core.laws import follow_optional, law_check
 from conformance.checks.probe import Probe
 from conformance.laws.law import GENERATE
+from conformance.model.case import Case
 from conformance.strategies import Feature
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import ActionKind

@@ -15,21 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.cli.conftest import Run
-from tests.conformance.fake_engine import Behaviour, FakeEngine
+from tests.conformance.fake_engine import FakeEngine
 
 FEW = ("--budget", "quick", "--id", "OE-CORE-GEN-01?")
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[FakeEngine]:
-    with FakeEngine() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def wrong() -> Iterator[FakeEngine]:
-    with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}))) as running:
-        yield running
 
 
 def test_a_right_engine_exits_0_with_a_report(oe_conform: Run, engine: FakeEngine) -> None:
@@ -64,6 +52,21 @@ def test_reports_are_written(oe_conform: Run, engine: FakeEngine, tmp_path: Path
     assert json.loads((tmp_path / "r.json").read_text())["schema_version"] == 1
     assert (tmp_path / "r.xml").read_text().startswith("<?xml")
     assert (tmp_path / "r.md").read_text().startswith("## oe-conform")
+
+
+def test_a_recorded_run_is_judged_the_same(
+    oe_conform: Run, engine: FakeEngine, tmp_path: Path
+) -> None:
+    """Every call of the checks is in the file, and no law finds anything in it."""
+    done = oe_conform(
+        "run", "--target", engine.address, "--id", "OE-CORE-STREAM-00?", "--record", "calls.jsonl"
+    )
+    assert done.returncode == 0
+    calls = (tmp_path / "calls.jsonl").read_text().splitlines()
+    assert len(calls) == int(done.stdout.splitlines()[-2].split()[0])
+    judged = oe_conform("judge", "calls.jsonl")
+    assert judged.returncode == 0, judged.stdout
+    assert judged.stdout.startswith(f"{len(calls)} calls; ")
 
 
 def test_a_credential_is_sent_and_never_shown(
@@ -151,6 +154,7 @@ BAD_INPUT = {
     "jobs": (["run", "-j", "0"], "1<=x<=64"),
     "slow factor": (["run", "--slow-factor", "0.5"], "1"),
     "report format": (["run", "--report", "yaml:x"], "json, junit, markdown"),
+    "record folder": (["run", "--target", "ENGINE", "--record", "/no/such/x"], "/no/such/x"),
     "report folder": (["run", "--report", "json:/no/such/folder/x"], "/no/such/folder"),
     "ca file": (["run", "--target", "h:1", "--ca", "/no/such.pem"], "/no/such.pem"),
     "cert without key": (["run", "--target", "h:1", "--cert", "x"], "--key"),

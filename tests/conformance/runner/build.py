@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from conformance.checks.case import Case
 from conformance.checks.check import Body, Check
 from conformance.checks.probe import Probe, Spending
+from conformance.model.case import Case
 from conformance.model.requirement import Level, Need, Requirement
 from conformance.runner.budget import Budget
 from conformance.runner.session import Options

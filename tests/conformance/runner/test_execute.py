@@ -5,9 +5,9 @@ import itertools
 import pytest
 from hypothesis import strategies as st
 
-from conformance.checks.case import FRESH_ID, Case
 from conformance.checks.probe import Interrupted, Probe
 from conformance.errors import UnreachableError
+from conformance.model.case import FRESH_ID, Case
 from conformance.model.requirement import Level, Need
 from conformance.model.status import SkipReason, Status
 from conformance.runner.execute import execute
@@ -74,6 +74,23 @@ def test_a_breach_that_shows_again_sometimes_or_never_is_flaky(
     assert result.failure.reproduced == sum(outcome is breaks for outcome in outcomes) - 1
 
 
+def test_a_replay_that_judges_nothing_is_repeated(engine: FakeEngine) -> None:
+    """It neither confirms nor clears: three of three that judged anything make a failure."""
+    outcomes = (breaks, skips, breaks, skips, skips, breaks, breaks)
+    result = judged(engine, counting(outcomes))
+    assert result.judgement.status is Status.FAIL
+    assert result.failure is not None
+    assert (result.failure.reproduced, result.failure.replays) == (3, 3)
+
+
+def test_a_breach_that_can_never_be_judged_again_is_flaky(engine: FakeEngine) -> None:
+    """Replaying ends, and what was seen once is not called a failure."""
+    result = judged(engine, counting((breaks, *[skips] * 20)))
+    assert result.judgement.status is Status.FLAKY
+    assert result.failure is not None
+    assert result.failure.replays == 0
+
+
 @pytest.mark.parametrize("level", [Level.SHOULD, Level.MAY])
 def test_only_a_must_fails(engine: FakeEngine, level: Level) -> None:
     """A broken SHOULD or MAY warns."""
@@ -96,6 +113,15 @@ def test_a_premise_that_needs_a_hook_says_so(engine: FakeEngine) -> None:
     """Rows that only faults make observable are told apart from vacuous ones."""
     judgement = judged(engine, skips, needs=frozenset({Need.HOOK})).judgement
     assert judgement.status is Status.HOOK_MISSING
+
+
+def test_a_case_that_costs_too_much_does_not_apply(engine: FakeEngine) -> None:
+    """A limit that is out of reach is neutral, with its own reason."""
+    judgement = judged(engine, lambda probe, _: probe.skip("a window", too_large=True)).judgement
+    assert (judgement.status, judgement.reason) == (
+        Status.NOT_APPLICABLE,
+        SkipReason.LIMIT_TOO_LARGE,
+    )
 
 
 def test_a_fault_of_the_check_is_an_error(engine: FakeEngine) -> None:
@@ -149,6 +175,23 @@ def test_a_failing_case_is_made_small(engine: FakeEngine) -> None:
         assert failure is not None
         found.append(failure.case.params)
     assert found == [{"number": 11}, {"number": 11}]
+
+
+def test_a_small_case_that_fails_by_chance_hides_no_larger_one(engine: FakeEngine) -> None:
+    """The evidence is the case that every replay shows again, though a smaller one was found."""
+    seen = itertools.count()
+
+    def body(probe: Probe, case: Case) -> None:
+        if case.request is not None or next(seen) == 0:
+            probe.fail("this", "always" if case.request is not None else "once")
+
+    large = Case(v1.GenerateRequest(model="m"))
+    check = make_check(body, table=(large,), strategy=st.just(Case()))
+    with probe_for(engine, check) as probe:
+        result = execute(check, requirement(), probe, BUDGET, 1)
+    assert result.judgement.status is Status.FAIL
+    assert result.failure is not None
+    assert (result.failure.actual, result.failure.case) == ("always", large)
 
 
 def test_shrinking_ends_with_its_budget(engine: FakeEngine) -> None:

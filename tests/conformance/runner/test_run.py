@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from conformance.checks.case import FRESH_ID, Case
 from conformance.checks.probe import Probe
+from conformance.model.case import FRESH_ID, Case
 from conformance.model.status import SkipReason, Status
 from conformance.model.verdict import CONFORMANT, NOT_CONFORMANT, NOT_JUDGED, Claim
 from conformance.runner.budget import Budget

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.checks.case import FRESH_ID, Case
 from conformance.errors import ConfigError
+from conformance.model.case import FRESH_ID, Case
 from conformance.runner.result import Failure
 from conformance.runner.store import load, name_of, save
 from oe_wire import v1

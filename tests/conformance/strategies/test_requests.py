@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from conformance.checks.case import FRESH_ID, Case, from_json, to_json
+from conformance.model.case import FRESH_ID, Case, from_json, to_json
 from conformance.oracle import expect
 from conformance.oracle.limits import limits_of, window
 from conformance.strategies import Feature, cases, faults, requests, simple_request, single_faults

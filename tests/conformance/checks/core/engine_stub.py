@@ -12,21 +12,11 @@ import grpc
 from google.protobuf.message import Message
 from hypothesis import Phase, given, settings
 
-from conformance.checks.case import Case
+from conformance.checks import all_checks
 from conformance.checks.check import Check
-from conformance.checks.core import (
-    abort,
-    abort_stream,
-    capabilities,
-    discovery,
-    discovery_endpoints,
-    discovery_fields,
-    discovery_identity,
-    discovery_models,
-    health,
-)
 from conformance.checks.probe import Probe, Spending
 from conformance.checks.violation import NotJudged, Tolerated, Violation
+from conformance.model.case import Case
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.detect import detect
@@ -41,23 +31,7 @@ CONTROL = "openengine.v1.Control"
 DISCOVERY = "openengine.v1.OpenEngineDiscovery"
 HEALTH = "grpc.health.v1.Health"
 SERVING = health_wire.HealthCheckResponse.SERVING
-MODULES = (
-    discovery,
-    discovery_identity,
-    discovery_models,
-    discovery_fields,
-    discovery_endpoints,
-    abort,
-    abort_stream,
-    health,
-    capabilities,
-)
-CHECKS = {
-    item.requirement: item
-    for module in MODULES
-    for item in vars(module).values()
-    if isinstance(item, Check)
-}
+CHECKS = all_checks()
 # What a test puts in place of a handler: it takes the request and the call.
 Reply = Callable[[Any, Any], Any]
 
