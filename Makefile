@@ -9,20 +9,20 @@ export GOMP_SPINCOUNT := 0
 
 .PHONY: conform test lint protos buf clean
 
-conform: $(VENV)/ready
+conform: $(VENV)/engine
 	$(BIN)/oe-conform run --budget quick
 
-test: $(VENV)/ready
+test: $(VENV)/dev
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/ready
+lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/protos.py --check
 
-protos: $(VENV)/ready
+protos: $(VENV)/dev
 	$(BIN)/python tools/protos.py
 
 # Needs Node.js; the version of buf is pinned by package-lock.json.
@@ -31,11 +31,15 @@ buf:
 	npx --no-install buf lint
 	npx --no-install buf breaking --against proto/image.binpb
 
-$(VENV)/ready: pyproject.toml
+$(VENV)/engine: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet '$(TORCH)'
-	$(BIN)/python -m pip install --quiet --editable '.[engine]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[engine]'
+	touch $@
+
+$(VENV)/dev: $(VENV)/engine
+	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
 clean:
