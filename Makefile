@@ -13,7 +13,7 @@ conform: $(VENV)/engine
 	$(BIN)/oe-conform run --budget quick
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
