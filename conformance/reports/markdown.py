@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from conformance.model.status import Status
 from conformance.reports.json_report import report_content
+from conformance.reports.ranges import ranges
 from conformance.runner.report import Report
 
 _SHOWN = (Status.FAIL, Status.FLAKY, Status.ERROR, Status.WARN)
@@ -55,6 +56,9 @@ def _lines(report: Report, *, include_payloads: bool) -> Iterator[str]:
                 f"| {judgement.status.value} | {judgement.requirement} "
                 f"| {_cell(judgement.detail)} |"
             )
+    if report.unchecked:
+        yield ""
+        yield f"Unchecked (no check exists yet): {ranges(report.unchecked)}"
     yield from _details(content)
 
 

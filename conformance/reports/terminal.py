@@ -14,6 +14,7 @@ from rich.text import Text
 from conformance.model.registry import default_registry
 from conformance.model.status import Status
 from conformance.reports.evidence import evidence
+from conformance.reports.ranges import ranges
 from conformance.runner.events import CheckFinished, RunEvent, RunStarted
 from conformance.runner.plan import Plan
 from conformance.runner.report import Report
@@ -100,7 +101,7 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
             )
         )
     if report.unchecked:
-        console.print(Text("unchecked (no check exists yet): " + _ranges(report.unchecked)))
+        console.print(Text("unchecked (no check exists yet): " + ranges(report.unchecked)))
     if report.ended_early:
         console.print(Text(f"the run ended early: {report.ended_early}; this report is partial"))
     requests = sum(judgement.requests for judgement in report.judgements)
@@ -136,22 +137,3 @@ def _planned(plan: Plan) -> str:
     )
     text = f"will run {len(plan.to_run)} checks: {', '.join(parts) or 'no profile'}"
     return text + (f"; not judged: {', '.join(others)}" if others else "")
-
-
-def _ranges(ids: tuple[str, ...]) -> str:
-    """`OE-CORE-GEN-001` to `-003` as `OE-CORE-GEN-001..003`: hundreds of ids fill a screen."""
-    groups: dict[str, list[int]] = {}
-    for identifier in ids:
-        prefix, _, digits = identifier.rpartition("-")
-        groups.setdefault(prefix, []).append(int(digits))
-    parts = []
-    for prefix, numbers in groups.items():
-        runs: list[list[int]] = []
-        for number in numbers:
-            if runs and number == runs[-1][-1] + 1:
-                runs[-1].append(number)
-            else:
-                runs.append([number])
-        spelled = [f"{r[0]:03}" if len(r) == 1 else f"{r[0]:03}..{r[-1]:03}" for r in runs]
-        parts.append(f"{prefix}-{','.join(spelled)}")
-    return "  ".join(parts)

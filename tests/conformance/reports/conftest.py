@@ -22,8 +22,11 @@ def without_usage(_: v1.GenerateRequest, stream: Stream) -> Stream:
 
 @pytest.fixture(scope="module")
 def wrong() -> tuple[Report, Target]:
-    """A run against an engine that breaks two rules, reached with a credential."""
-    ids = ("OE-CORE-GEN-016", "OE-CORE-USE-001", "OE-CORE-STREAM-00?", "OE-CORE-GEN-001")
+    """A run against an engine that breaks two rules, reached with a credential; CAP-016 has no
+    check.
+    """
+    broken = ("OE-CORE-GEN-016", "OE-CORE-USE-001")
+    ids = (*broken, "OE-CORE-STREAM-00?", "OE-CORE-GEN-001", "OE-CORE-CAP-016")
     with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}), spoil=without_usage)) as engine:
         target = Target(
             parse_address(engine.address),

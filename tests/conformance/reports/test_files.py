@@ -129,6 +129,15 @@ def test_markdown_shows_the_claim_and_what_broke(wrong: Run) -> None:
         assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1
 
 
+def test_every_report_lists_what_is_unchecked(wrong: Run, content: dict[str, Any]) -> None:
+    """A row that applies and has no check is named, and is neither a pass nor a skip."""
+    assert wrong[0].unchecked == ("OE-CORE-CAP-016",)
+    assert rows(content)["OE-CORE-CAP-016"]["status"] == "unchecked"
+    assert content["profiles"][0]["unchecked"] == ["OE-CORE-CAP-016"]
+    assert "Unchecked (no check exists yet): OE-CORE-CAP-016" in markdown_report(wrong[0])
+    assert junit_report(wrong[0]).count('name="status" value="unchecked"') == 1
+
+
 def test_a_file_that_cannot_be_written_is_one_clear_error(wrong: Run, tmp_path: Path) -> None:
     """It names the file and the format."""
     with pytest.raises(ConfigError, match=r"json report.*"):
