@@ -136,7 +136,7 @@ def _through_grpc(
 ) -> Iterator[str]:
     yield "\nThrough gRPC, server and client on the same cores, float32 (tokens/s of output)"
     ours = Ours(loaded)
-    with serve("smollm2", "--threads", str(options.threads)) as served:
+    with serve("smollm2", "--threads", str(options.threads), "--dtype", "float32") as served:
         before = served.memory()
         best = {"engine": float("inf"), "served": float("inf")}
         for _ in range(options.rounds):

@@ -65,6 +65,13 @@ FILE = click.Path(path_type=Path)
     help="where the model runs; auto is a GPU if there is one",
 )
 @click.option(
+    "--dtype",
+    type=click.Choice(["auto", "float32", "bfloat16"]),
+    default="auto",
+    show_default=True,
+    help="what weights are multiplied in; auto is bfloat16 where the hardware has it and it pays",
+)
+@click.option(
     "--data-parallel-size",
     type=click.IntRange(1, 64),
     default=1,

@@ -58,8 +58,7 @@ class Llama(nn.Module):
     def prepare(self, dtype: torch.dtype = torch.float32) -> "Llama":
         """Bring the weights into the form that computes fastest; call it where they shall stay.
 
-        Products multiply in `dtype`, float32 or bfloat16. The head multiplies in float32 in any
-        case: a bfloat16 logit between 16 and 32 is a multiple of 1/8, so that tokens would tie.
+        Products multiply in `dtype`, float32 or bfloat16; logits are float32 in any case.
         The weights of projections and head are gone from the state dict afterwards.
         """
         products = Products(dtype)
@@ -70,7 +69,7 @@ class Llama(nn.Module):
                 if self.frequencies.is_cuda:
                     layer.norm_to(dtype)
         if self._head is None:
-            self._head = products.make(self._head_weight().detach(), dtype=torch.float32)
+            self._head = products.make_head(self._head_weight().detach())
             if not self.config.tie_word_embeddings:
                 self.lm_head.release()
         return self
@@ -108,7 +107,7 @@ class Llama(nn.Module):
         """
         if cache.device.type != "cpu":
             return self._forward_on_gpu(batch.to(cache.device), cache)
-        attend = PagedAttention(batch, cache)
+        attend = PagedAttention(batch, cache, self.config.num_heads)
         states = self.hidden_states(
             pad_rows(batch.token_ids), pad_rows(batch.positions), attend, batch.adapters
         )

@@ -24,7 +24,8 @@ class LoadedModel:
     tokenizer: Tokenizer
     config: ModelConfig
     dtype: torch.dtype = torch.float32
-    """What the projections multiply in; the head and everything else are float32."""
+    """What the projections multiply in; logits and everything else are float32, though beside
+    bfloat16 the head may read its weights as float16."""
 
 
 def load_model(

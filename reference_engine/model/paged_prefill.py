@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.attention.bias import causal_lower_right
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +49,9 @@ def paged_prefill(q: Tensor, keys: Tensor, values: Tensor, chunks: Chunks) -> Te
 
 def over_gathered(q: Tensor, keys: Tensor, values: Tensor, chunks: Chunks) -> Tensor:
     """Gather the keys and values of a row, then scaled_dot_product_attention."""
+    # Two seconds to import, and a CPU never needs it.
+    from torch.nn.attention.bias import causal_lower_right  # noqa: PLC0415
+
     page = keys.shape[1]
     shared = q.shape[1] // keys.shape[2]
     out = torch.empty_like(q)

@@ -36,7 +36,7 @@ def run(options: ProcessOptions) -> None:
     serve_options = _serve_options(options)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    load = partial(_load, options.model, options.device)
+    load = partial(_load, options.model, options.device, options.dtype)
     loaded = load()
     config = engine_config(loaded.config, options)
     if options.data_parallel_size == 1:
@@ -52,8 +52,8 @@ def run(options: ProcessOptions) -> None:
             rank.stop()
 
 
-def _load(model: str, device: str) -> LoadedModel:
-    return load_model(model, resolve_device(device))
+def _load(model: str, device: str, dtype: str) -> LoadedModel:
+    return load_model(model, resolve_device(device), dtype)
 
 
 def _without_weights(loaded: LoadedModel) -> LoadedModel:

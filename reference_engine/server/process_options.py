@@ -24,6 +24,7 @@ class ProcessOptions:
     grace: float
     ready_file: Path | None
     device: str = "auto"
+    dtype: str = "auto"
     stall_timeout_ms: int = 30_000
     data_parallel_size: int = 1
     loras: tuple[str, ...] = ()

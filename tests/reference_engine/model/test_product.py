@@ -37,11 +37,39 @@ def test_a_product_is_the_product(
 
 
 def test_the_type_of_one_product_can_differ() -> None:
-    """The head of a bfloat16 model is float32."""
+    """A float32 product of a bfloat16 model is float32."""
     x, weight = torch.randn(4, 64), torch.randn(9, 64)
     exact = x @ weight.T
     found = Products(torch.bfloat16).make(weight, dtype=torch.float32)(x)
     torch.testing.assert_close(found, exact, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "tolerance"),
+    [(torch.float32, 1.0, 1e-5), (torch.bfloat16, 1.0, 5e-4), (torch.bfloat16, 1e6, 1e-5)],
+)
+def test_the_head_is_finer_than_bfloat16(
+    dtype: torch.dtype, scale: float, tolerance: float
+) -> None:
+    """Beside bfloat16 its weights may be float16, if in range; its sums never round to bfloat16."""
+    x, weight = torch.randn(8, 64), scale * torch.randn(90, 64)
+    found = Products(dtype).make_head(weight)(x)
+    exact = x.double() @ weight.double().T
+    assert found.dtype == torch.float32
+    assert (found - exact).abs().max() <= tolerance * exact.abs().max()
+    assert rows_are_independent(Products(dtype).make_head(weight), 64)
+
+
+def test_a_head_that_mixes_rows_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The float16 form is probed like the others."""
+
+    def mixing(weight: Tensor) -> Callable[[Tensor], Tensor]:
+        return lambda x: x @ weight.T + len(x)
+
+    monkeypatch.setattr(product, "_pack_float16", mixing)
+    x, weight = torch.randn(8, 12), torch.randn(5, 12)
+    found = Products(torch.bfloat16).make_head(weight)(x)
+    torch.testing.assert_close(found, x @ weight.T)
 
 
 def test_a_packed_form_that_mixes_rows_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
