@@ -1,5 +1,7 @@
 """Priority and prefix cache as callers see them, over real gRPC."""
 
+import threading
+
 import pytest
 
 from oe_wire import v1
@@ -23,8 +25,10 @@ class WatchedModel(GatedModel):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[int] = []
+        self.entered = threading.Event()
 
     def __call__(self, batch, cache):
+        self.entered.set()
         self.gate.wait(20)
         self.seen.append(int(batch.token_ids[0]))
         return self.model(batch, cache)
@@ -41,8 +45,9 @@ def test_higher_priority_is_scheduled_first():
             request = generate_request(list(prompt * 3))
             request.stopping.max_tokens = 1
             call = engine.start(GENERATE, request, metadata=metadata)
-            # Sent when the request is accepted.
+            # Sent when the request is accepted; the first must hold the place before others queue.
             call.initial_metadata()
+            assert model.entered.wait(20)
             calls.append(call)
         model.gate.set()
         for call in calls:
