@@ -59,8 +59,9 @@ class CaseLog:
 class Probe:
     """The hands of one check in one worker.
 
-    declared: what the engine said about itself. pace: time limits. stop: set when the run ends
-    early; every call then raises Interrupted. listener: told every finished call.
+    declared: what the engine said about itself. pace: time limits. methods: full names of all RPCs
+    that the check has called. stop: set when the run ends early; every call then raises
+    Interrupted. listener: told every finished call.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Probe:
         self.pace = pace
         self.spending = spending
         self.log = CaseLog()
+        self.methods: set[str] = set()
         self._stop = stop
         self._listener = listener
         self._live: list[LiveCall] = []
@@ -100,6 +102,7 @@ class Probe:
         full_name = name if "." in name else f"openengine.v1.{name}"
         limit = self.limit(request) if deadline is None else deadline
         self.spending.requests += 1
+        self.methods.add(full_name)
         live = self.connection.start(METHODS[full_name], request, metadata=metadata, deadline=limit)
         self._live.append(live)
         return live

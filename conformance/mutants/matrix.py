@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.model.status import Status
+from conformance.mutants.methods import BOTH_INFOS, BOTH_MODEL_INFOS, CAPABILITIES
 from conformance.mutants.mutant import Mutant
 from conformance.mutants.proxy import proxied
 from conformance.runner.budget import Budget
+from conformance.runner.events import CheckFinished, RunEvent
 from conformance.runner.report import Report
 from conformance.runner.run import run
 from conformance.runner.selection import Selection
@@ -16,11 +18,13 @@ from conformance.runner.session import Options, open_session
 from conformance.wire.target import Target, parse_address
 
 # A mutant is always wrong, so the first failing request is enough and needs no shrinking. Two
-# cases of the table and a drawn one of every other check show that it keeps quiet: 127 mutants
-# times a hundred checks are an hour of two cores otherwise.
+# cases of the table and a drawn one of every other check show that it keeps quiet: more than a
+# hundred mutants times as many checks are an hour of two cores otherwise.
 OWN = Budget("mutant", 12, 300, 40_000, 0, 2)
 OTHERS = Budget("bystander", 1, 120, 20_000, 0, 2, table=2)
 _BROKEN = frozenset({Status.FAIL, Status.FLAKY, Status.WARN, Status.ERROR})
+# What a session asks before its checks: a lie there may change any of them.
+_DETECTION = frozenset({CAPABILITIES, *BOTH_INFOS, *BOTH_MODEL_INFOS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,27 @@ class Matrix:
     trials: tuple[Trial, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The engine behind a proxy without a mutant. broken: rows that break (id -> status and what
+    was seen). methods: full names of the RPCs that each requirement's check calls.
+    """
+
+    broken: Mapping[str, str]
+    methods: Mapping[str, frozenset[str]]
+
+    def watching(self, mutant: Mutant) -> tuple[str, ...]:
+        """Requirements whose checks could notice the mutant. The proxy forwards every other RPC
+        byte by byte, so a check that calls none of the changed ones sees the plain engine.
+        """
+        changed = frozenset(mutant.behaviour)
+        return tuple(
+            requirement
+            for requirement, called in self.methods.items()
+            if changed & (called | _DETECTION)
+        )
+
+
 def run_matrix(
     address: str,
     mutants: Sequence[Mutant],
@@ -61,39 +86,45 @@ def run_matrix(
     listener: told each trial as it ends.
     """
     wanted = tuple(mutant.requirement for mutant in mutants) if own_only else ()
-    plain = plain_broken(address, jobs=jobs, seed=seed, ids=wanted)
-    if plain:
-        return Matrix(plain, ())
+    plain = run_plain(address, jobs=jobs, seed=seed, ids=wanted)
+    if plain.broken:
+        return Matrix(plain.broken, ())
     trials = []
     for mutant in mutants:
-        trial = try_mutant(address, mutant, jobs, own_only=own_only, seed=seed)
+        others = () if own_only else plain.watching(mutant)
+        trial = try_mutant(address, mutant, others, jobs=jobs, seed=seed)
         listener(trial)
         trials.append(trial)
     return Matrix({}, tuple(trials))
 
 
-def plain_broken(
-    address: str, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...] = ()
-) -> dict[str, str]:
-    """Rows that break behind a proxy without a mutant (id -> status and what was seen).
+def run_plain(address: str, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...] = ()) -> Plain:
+    """What the checks say without a mutant. ids: only these requirements; empty = all."""
+    methods: dict[str, frozenset[str]] = {}
 
-    ids: only these requirements; empty = all.
-    """
+    def note(event: RunEvent) -> None:
+        match event:
+            case CheckFinished(result):
+                methods[result.judgement.requirement] = result.methods
+            case _:
+                return
+
     with proxied(address, None) as front:
-        return _broken(run(_options(front, OTHERS, jobs, seed, Selection(ids=ids))))
+        report = run(_options(front, OTHERS, jobs, seed, Selection(ids=ids)), note)
+    return Plain(_broken(report), methods)
 
 
 def try_mutant(
-    address: str, mutant: Mutant, jobs: int = 1, *, own_only: bool = False, seed: int = 0
+    address: str, mutant: Mutant, others: Sequence[str] = (), *, jobs: int = 1, seed: int = 0
 ) -> Trial:
-    """Run the mutant's own check against it, and the others unless `own_only`."""
+    """Run the mutant's own check against it, and those of the requirements `others`."""
     related = {mutant.requirement, *mutant.also}
     with proxied(address, mutant) as front:
         status, detail, broken = _own(_options(front, OWN, 1, seed), mutant)
-    if not own_only:
-        selection = Selection(excluded=tuple(sorted(related)))
+    ids = tuple(requirement for requirement in others if requirement not in related)
+    if ids:
         with proxied(address, mutant) as front:
-            broken |= _broken(run(_options(front, OTHERS, jobs, seed, selection)))
+            broken |= _broken(run(_options(front, OTHERS, jobs, seed, Selection(ids=ids))))
     collateral = {name: said for name, said in broken.items() if name not in related}
     return Trial(mutant, status, detail, collateral)
 

@@ -96,7 +96,8 @@ def execute(
         tokens=probe.spending.tokens,
         seconds=time.monotonic() - started,
     )
-    return CheckResult(judgement, failure, tuple(attempts.bystanders.values()))
+    bystanders = tuple(attempts.bystanders.values())
+    return CheckResult(judgement, failure, bystanders, frozenset(probe.methods))
 
 
 def _failing(attempts: _Attempts, budget: Budget, run_seed: int) -> list[Found]:

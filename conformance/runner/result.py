@@ -37,8 +37,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The judgement of one requirement, its evidence, and breaches of other laws seen meanwhile."""
+    """The judgement of one requirement, its evidence, and breaches of other laws seen meanwhile.
+
+    methods: full names of the RPCs that the check called.
+    """
 
     judgement: Judgement
     failure: Failure | None = None
     bystanders: tuple[Failure, ...] = ()
+    methods: frozenset[str] = frozenset()
