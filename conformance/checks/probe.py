@@ -209,11 +209,6 @@ class Probe:
         if not any(ruling is True for ruling, _ in rulings):
             self.skip("no call of this case met the precondition of the rule")
 
-    def expect_ok(self, transcript: Transcript) -> None:
-        """The call must have ended OK."""
-        if not transcript.ending.ok:
-            self.fail("OK", describe(transcript), transcript)
-
     def expect_rejected(
         self, transcript: Transcript, *codes: grpc.StatusCode, because: str = ""
     ) -> None:
