@@ -39,9 +39,7 @@ def mutants(
         raise ConfigError("mutants stand before one plaintext listener", expected="--target alone")
     chosen = select(ids, names)
     with where.open() as target:
-        matrix = run_matrix(
-            target.address, chosen, jobs=jobs, own_only=own_only, seed=seed, listener=_show
-        )
+        matrix = run_matrix(target, chosen, jobs=jobs, own_only=own_only, seed=seed, listener=_show)
     return _summary(matrix, len(MUTANTS))
 
 

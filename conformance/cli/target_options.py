@@ -11,7 +11,9 @@ from typing import Any
 
 import rich_click as click
 
+from conformance.cli.settings import load_settings
 from conformance.runner.local_engine import local_engine
+from conformance.wire.hooks import Hooks
 from conformance.wire.target import Target, load_tls, metadata_from, parse_address, secret_names
 
 _OPTIONS = (
@@ -40,6 +42,11 @@ _OPTIONS = (
         multiple=True,
         help="Metadata whose value is read from an environment variable; never printed or stored.",
     ),
+    click.option(
+        "--config",
+        metavar="FILE",
+        help="Settings of the target: hook commands. Default: oe-conform.toml in this directory.",
+    ),
 )
 
 
@@ -56,6 +63,7 @@ class TargetOptions:
     authority: str | None
     metadata: tuple[str, ...]
     metadata_env: tuple[str, ...]
+    config: str | None
 
     @contextmanager
     def open(self) -> Iterator[Target]:
@@ -63,13 +71,14 @@ class TargetOptions:
 
         Raises ConfigError for options that cannot be used.
         """
+        hooks = load_settings(_path(self.config)).hooks
         if self.target is None:
-            with local_engine() as address:
-                yield self._at(address)
+            with local_engine() as engine:
+                yield self._at(engine.address, engine.hooks)
         else:
-            yield self._at(self.target)
+            yield self._at(self.target, hooks)
 
-    def _at(self, address: str) -> Target:
+    def _at(self, address: str, hooks: Hooks) -> Target:
         return Target(
             address=parse_address(address),
             control=parse_address(self.control) if self.control else None,
@@ -82,6 +91,7 @@ class TargetOptions:
             authority=self.authority,
             metadata=metadata_from(self.metadata, self.metadata_env),
             secrets=secret_names(self.metadata_env),
+            hooks=hooks,
         )
 
 

@@ -22,6 +22,7 @@ class Need(StrEnum):
     HOOK = "hook"  # the testing profile or a hook command
     DETERMINISTIC = "deterministic"  # greedy output repeats on an idle engine
     EXCLUSIVE = "exclusive"  # no other request may run meanwhile
+    RESTART = "restart"  # stops the target and starts it again: judged last
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from conformance.wire.target import Target, parse_address
 # cases of the table and a drawn one of every other check show that it keeps quiet: more than a
 # hundred mutants times as many checks are an hour of two cores otherwise.
 OWN = Budget("mutant", 12, 300, 40_000, 0, 2)
-OTHERS = Budget("bystander", 1, 120, 20_000, 0, 2, table=2)
+OTHERS = Budget("bystander", 1, 120, 20_000, 0, 2, table=2, restarts=False)
 _BROKEN = frozenset({Status.FAIL, Status.FLAKY, Status.WARN, Status.ERROR})
 # What a session asks before its checks: a lie there may change any of them.
 _DETECTION = frozenset({CAPABILITIES, *BOTH_INFOS, *BOTH_MODEL_INFOS})
@@ -72,7 +72,7 @@ class Plain:
 
 
 def run_matrix(
-    address: str,
+    target: Target,
     mutants: Sequence[Mutant],
     *,
     jobs: int = 1,
@@ -80,25 +80,25 @@ def run_matrix(
     seed: int = 0,
     listener: Callable[[Trial], None] = lambda _: None,
 ) -> Matrix:
-    """Try every mutant in front of the plaintext engine at `address`.
+    """Try every mutant in front of a plaintext engine.
 
     own_only: run no check of another requirement; laws still judge the calls of the own one.
     listener: told each trial as it ends.
     """
     wanted = tuple(mutant.requirement for mutant in mutants) if own_only else ()
-    plain = run_plain(address, jobs=jobs, seed=seed, ids=wanted)
+    plain = run_plain(target, jobs=jobs, seed=seed, ids=wanted)
     if plain.broken:
         return Matrix(plain.broken, ())
     trials = []
     for mutant in mutants:
         others = () if own_only else plain.watching(mutant)
-        trial = try_mutant(address, mutant, others, jobs=jobs, seed=seed)
+        trial = try_mutant(target, mutant, others, jobs=jobs, seed=seed)
         listener(trial)
         trials.append(trial)
     return Matrix({}, tuple(trials))
 
 
-def run_plain(address: str, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...] = ()) -> Plain:
+def run_plain(target: Target, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...] = ()) -> Plain:
     """What the checks say without a mutant. ids: only these requirements; empty = all."""
     methods: dict[str, frozenset[str]] = {}
 
@@ -109,22 +109,22 @@ def run_plain(address: str, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...
             case _:
                 return
 
-    with proxied(address, None) as front:
-        report = run(_options(front, OTHERS, jobs, seed, Selection(ids=ids)), note)
+    with proxied(target.address, None) as front:
+        report = run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids)), note)
     return Plain(_broken(report), methods)
 
 
 def try_mutant(
-    address: str, mutant: Mutant, others: Sequence[str] = (), *, jobs: int = 1, seed: int = 0
+    target: Target, mutant: Mutant, others: Sequence[str] = (), *, jobs: int = 1, seed: int = 0
 ) -> Trial:
     """Run the mutant's own check against it, and those of the requirements `others`."""
     related = {mutant.requirement, *mutant.also}
-    with proxied(address, mutant) as front:
-        status, detail, broken = _own(_options(front, OWN, 1, seed), mutant)
+    with proxied(target.address, mutant) as front:
+        status, detail, broken = _own(_options(target, front, OWN, 1, seed), mutant)
     ids = tuple(requirement for requirement in others if requirement not in related)
     if ids:
-        with proxied(address, mutant) as front:
-            broken |= _broken(run(_options(front, OTHERS, jobs, seed, Selection(ids=ids))))
+        with proxied(target.address, mutant) as front:
+            broken |= _broken(run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids))))
     collateral = {name: said for name, said in broken.items() if name not in related}
     return Trial(mutant, status, detail, collateral)
 
@@ -151,10 +151,15 @@ def _own(options: Options, mutant: Mutant) -> tuple[Status, str, dict[str, str]]
 
 
 def _options(
-    front: str, budget: Budget, jobs: int, seed: int, selection: Selection | None = None
+    target: Target,
+    front: str,
+    budget: Budget,
+    jobs: int,
+    seed: int,
+    selection: Selection | None = None,
 ) -> Options:
     return Options(
-        Target(parse_address(front)),
+        Target(parse_address(front), hooks=target.hooks),
         budget=budget,
         seed=seed,
         jobs=jobs,

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from conformance.errors import ConfigError, UnreachableError
+from conformance.wire.hooks import Hooks
 
 # Importing torch on a cold disk takes most of it; seen 2 to 25 s.
 START_SECONDS = 120.0
@@ -21,31 +22,33 @@ STOP_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
-@contextmanager
-def local_engine(
-    model: str = "tiny", *, options: Sequence[str] = (), start_seconds: float = START_SECONDS
-) -> Iterator[str]:
-    """The address of a reference engine that serves `model`, for as long as the block runs.
+class LocalEngine:
+    """A running reference engine. It keeps its address over a restart."""
 
-    Raises ConfigError when the engine's dependencies are not installed, and UnreachableError with
-    the engine's own last words when it does not come up.
-    """
-    if importlib.util.find_spec("torch") is None:
-        raise ConfigError(
-            "no --target is given and the reference engine is not installed",
-            expected="--target host:port, or `pip install 'oe-conform[engine]'`",
-        )
-    with tempfile.TemporaryDirectory(prefix="oe-engine-") as folder:
-        ready, log = Path(folder) / "ready.json", Path(folder) / "engine.log"
-        command = [
-            *(sys.executable, "-m", "reference_engine", "serve", "--model", model),
-            *("--listen", "127.0.0.1:0", "--ready-file", str(ready), *options),
-        ]
-        with log.open("wb") as output:
+    def __init__(self, command: Sequence[str], folder: Path, start_seconds: float) -> None:
+        self._command = command
+        self._ready = folder / "ready.json"
+        self._log = folder / "engine.log"
+        self._start_seconds = start_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = "127.0.0.1:0"
+        self.restart()
+
+    @property
+    def hooks(self) -> Hooks:
+        """Its own methods as hooks of a target."""
+        return Hooks(restart=self.restart, stop=self.stop)
+
+    def restart(self) -> None:
+        """Stop it, if it runs, and start it. Raises UnreachableError when it does not come up."""
+        self.stop()
+        self._ready.unlink(missing_ok=True)
+        listen = ("--listen", self.address, "--ready-file", str(self._ready))
+        with self._log.open("wb") as output:
             # A session of its own: Ctrl-C at the terminal must reach the suite only, which ends
             # its calls before it ends the engine.
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                command,
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [*self._command, *listen],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -55,30 +58,61 @@ def local_engine(
                 env={"GOMP_SPINCOUNT": "0", **os.environ},
             )
         try:
-            yield _address(process, ready, log, start_seconds)
+            self.address = self._wait_ready(self._process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End it gracefully, or at all, and wait until it is gone."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _wait_ready(self, process: subprocess.Popen[bytes]) -> str:
+        end = time.monotonic() + self._start_seconds
+        while time.monotonic() < end:
+            if self._ready.exists():
+                return str(json.loads(self._ready.read_text(encoding="utf-8"))["address"])
+            if process.poll() is not None:
+                words = self._log.read_text(encoding="utf-8", errors="replace").strip()
+                said = words.splitlines()[-1] if words else "nothing"
+                raise UnreachableError(
+                    f"the reference engine ended with code {process.returncode} and said: {said}"
+                )
+            time.sleep(_POLL_SECONDS)
+        seconds = f"{self._start_seconds:.0f} s"
+        raise UnreachableError(f"the reference engine did not come up within {seconds}")
+
+
+@contextmanager
+def local_engine(
+    model: str = "tiny", *, options: Sequence[str] = (), start_seconds: float = START_SECONDS
+) -> Iterator[LocalEngine]:
+    """A reference engine that serves `model`, for as long as the block runs. It serves `testing`
+    too, so that requirements about faults can be observed.
+
+    Raises ConfigError when the engine's dependencies are not installed, and UnreachableError with
+    the engine's own last words when it does not come up.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ConfigError(
+            "no --target is given and the reference engine is not installed",
+            expected="--target host:port, or `pip install 'oe-conform[engine]'`",
+        )
+    command = [
+        *(sys.executable, "-m", "reference_engine", "serve", "--model", model),
+        *("--testing", *options),
+    ]
+    with tempfile.TemporaryDirectory(prefix="oe-engine-") as folder:
+        engine = LocalEngine(command, Path(folder), start_seconds)
+        try:
+            yield engine
         finally:
-            _end(process)
-
-
-def _address(process: subprocess.Popen[bytes], ready: Path, log: Path, start_seconds: float) -> str:
-    end = time.monotonic() + start_seconds
-    while time.monotonic() < end:
-        if ready.exists():
-            return str(json.loads(ready.read_text(encoding="utf-8"))["address"])
-        if process.poll() is not None:
-            words = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            said = words[-1] if words else "nothing"
-            raise UnreachableError(
-                f"the reference engine ended with code {process.returncode} and said: {said}"
-            )
-        time.sleep(_POLL_SECONDS)
-    raise UnreachableError(f"the reference engine did not come up within {start_seconds:.0f} s")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+            engine.stop()

@@ -39,6 +39,11 @@ class Row:
         """Whether nothing else may use the target while the check runs."""
         return Need.EXCLUSIVE in self.requirement.needs
 
+    @property
+    def restarts(self) -> bool:
+        """Whether the target is another one after the check: a new instance at the address."""
+        return Need.RESTART in self.requirement.needs
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -32,7 +32,9 @@ class Pool:
     def run(self, rows: Sequence[Row], jobs: int) -> None:
         """Judge every row; returns when all are done or the session is stopped."""
         self._run([row for row in rows if not row.exclusive], jobs)
-        self._run([row for row in rows if row.exclusive], 1)
+        # What restarts the target comes last: until then all that was declared stays true.
+        alone = [row for row in rows if row.exclusive]
+        self._run(sorted(alone, key=lambda row: row.restarts), 1)
 
     def stop(self) -> None:
         """End every running check and cancel its calls on the target."""

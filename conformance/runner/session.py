@@ -19,6 +19,7 @@ from conformance.runner.selection import Selection, validated
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.detect import detect
+from conformance.wire.hooks import Hooks
 from conformance.wire.pace import Pace
 from conformance.wire.routes import routes_of
 from conformance.wire.target import Target
@@ -96,6 +97,8 @@ def open_session(
     Raises ConfigError for a selection or model that does not exist and UnreachableError for a
     target that gives no usable answer in time.
     """
+    if not options.budget.restarts:
+        options = replace(options, target=replace(options.target, hooks=Hooks()))
     registry = default_registry() if registry is None else registry
     checks = all_checks() if checks is None else checks
     selection = validated(options.selection, registry)

@@ -12,6 +12,9 @@ from oe_wire import v1
 
 # A prompt after which every language model goes on in words, short enough for any window.
 PROSE = "Once upon a time"
+# Asked for by a request that is meant to be cut short: seconds of work on any engine, and little
+# of it is done. Engines with a smaller window are asked for what fits.
+LONG_TOKENS = 4096
 
 
 def takes_tokens(declared: Declared) -> bool:
@@ -50,6 +53,21 @@ def simple_case(declared: Declared, **options: Any) -> Case:
     """`simple_request` as a case; `params` among the options become the case's."""
     params: Mapping[str, Any] = options.pop("params", {})
     return Case(simple_request(declared, **options), params=params)
+
+
+def long_request(
+    declared: Declared, tokens: int = LONG_TOKENS, sequences: int = 1
+) -> v1.GenerateRequest:
+    """A request whose outputs run to `tokens` tokens, or to what the engine's limits leave.
+
+    Several outputs are sampled, since engines may refuse to make several greedy ones.
+    """
+    request = simple_request(declared, prompt=PROSE, max_tokens=tokens)
+    request.stopping.ignore_eos = True
+    if sequences > 1:
+        request.sampling.num_sequences = sequences
+        request.sampling.temperature = 1.0
+    return request
 
 
 def token_ids(declared: Declared, count: int) -> Sequence[int]:

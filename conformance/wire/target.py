@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.errors import ConfigError
+from conformance.wire.hooks import Hooks
 from conformance.wire.tls import Tls, load_tls
 from conformance.wire.transcript import Metadata
 
@@ -42,7 +43,7 @@ class Target:
     listener for every service outside the data plane. authority: name that stands in for the
     host in `:authority` and in the certificate check. metadata: sent with every call; it may be
     credentials, so it is never printed or stored. secrets: environment variable of each metadata
-    key that came from one, for reproduction lines.
+    key that came from one, for reproduction lines. hooks: how to stop and restart it.
     """
 
     address: str
@@ -51,6 +52,7 @@ class Target:
     authority: str | None = None
     metadata: Metadata = field(default=(), repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    hooks: Hooks = field(default_factory=Hooks, repr=False, compare=False)
 
 
 def parse_address(text: str, *, source: str = "--target") -> str:

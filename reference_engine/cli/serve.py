@@ -126,6 +126,9 @@ FILE = click.Path(path_type=Path)
     show_default=True,
     help="seconds that running requests get after a stop signal",
 )
+@click.option(
+    "--testing", is_flag=True, help="serve faults and reconfiguration on demand; never in production"
+)
 @click.option("--ready-file", type=FILE, help="JSON with address and pid, written when serving")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
 def serve(log_level: str, **options: Any) -> None:

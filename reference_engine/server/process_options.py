@@ -32,3 +32,4 @@ class ProcessOptions:
     max_resident_loras: int | None = None
     max_lora_rank: int = 64
     lora_root: Path | None = None
+    testing: bool = False

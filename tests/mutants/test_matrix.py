@@ -15,6 +15,7 @@ from conformance.mutants.methods import ABORT, CAPABILITIES, CONTROL_HEALTH, GEN
 from conformance.mutants.mutant import Answers, Exchange, Mutant
 from conformance.mutants.table import MUTANTS
 from conformance.runner.local_engine import local_engine
+from conformance.wire.target import Target, parse_address
 
 
 async def unchanged(exchange: Exchange) -> Answers:
@@ -23,13 +24,13 @@ async def unchanged(exchange: Exchange) -> Answers:
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[str]:
-    """The address of one engine for all mutants."""
-    with local_engine("tiny") as address:
-        yield address
+def engine() -> Iterator[Target]:
+    """One engine for all mutants."""
+    with local_engine("tiny") as running:
+        yield Target(parse_address(running.address), hooks=running.hooks)
 
 
-def test_plain_engine_passes(engine: str) -> None:
+def test_plain_engine_passes(engine: Target) -> None:
     """Without a mutant no check of any requirement fails, so a failure is the mutant's doing."""
     assert run_plain(engine, jobs=4).broken == {}
 
@@ -53,7 +54,7 @@ def test_only_checks_that_could_notice_are_asked() -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_mutant_is_killed(engine: str, mutant: Mutant) -> None:
+def test_mutant_is_killed(engine: Target, mutant: Mutant) -> None:
     """The check of the broken requirement fails, each time it is asked."""
     trial = try_mutant(engine, mutant)
     assert trial.killed, f"{trial.own_status}: {trial.own_detail}"

@@ -16,7 +16,6 @@ from conformance.checks.core.abort_run import (
     abort_cases,
     abort_status,
     abort_table,
-    long_request,
     margin,
     responses_of,
     run_abort,
@@ -25,6 +24,7 @@ from conformance.checks.core.abort_run import (
 from conformance.checks.core.discovery_calls import capabilities
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
+from conformance.strategies.simple import long_request
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
 from oe_wire import v1

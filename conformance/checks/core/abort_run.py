@@ -16,16 +16,12 @@ from hypothesis.strategies import SearchStrategy
 from conformance.checks.core.discovery_calls import answer
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
-from conformance.strategies import simple_request
+from conformance.strategies.simple import long_request
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
 from conformance.wire.transcript import ActionKind, Event, Transcript
 from oe_wire import v1
 
-# Asked for by a request that is meant to be cut short: seconds of work on any engine, and little
-# of it is done. Engines with a smaller window are asked for what fits.
-LONG_TOKENS = 4096
-PROMPT = "Once upon a time"
 # Seconds in which an aborted stream must end (ABORT-005).
 END_SECONDS = 5.0
 # An output with fewer than this share of its tokens was surely open: at the paces of real engines
@@ -93,21 +89,6 @@ def abort_cases(declared: Declared) -> SearchStrategy[Case]:
 def _case(declared: Declared, sequences: int, after: int) -> Case:
     request = long_request(declared, sequences=sequences)
     return Case(request, params={"abort_after_events": after})
-
-
-def long_request(
-    declared: Declared, tokens: int = LONG_TOKENS, sequences: int = 1
-) -> v1.GenerateRequest:
-    """A request whose outputs run to `tokens` tokens, or to what the engine's limits leave.
-
-    Several outputs are sampled, since engines may refuse to make several greedy ones.
-    """
-    request = simple_request(declared, prompt=PROMPT, max_tokens=tokens)
-    request.stopping.ignore_eos = True
-    if sequences > 1:
-        request.sampling.num_sequences = sequences
-        request.sampling.temperature = 1.0
-    return request
 
 
 def abort_status(call: Transcript) -> str:

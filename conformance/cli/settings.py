@@ -1,0 +1,56 @@
+"""The settings file `oe-conform.toml`: what an operator says about a target once, not each time."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import ConfigError, unknown_name
+from conformance.wire.hooks import Hooks, command
+
+DEFAULT = Path("oe-conform.toml")
+_HOOKS = ("restart", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """hooks: commands that stop and restart the target."""
+
+    hooks: Hooks = field(default_factory=Hooks)
+
+
+def load_settings(path: Path | None) -> Settings:
+    """The settings in the file; without a path those of DEFAULT, if it is there.
+
+    Raises ConfigError for a file that cannot be read, and for tables and keys that mean nothing.
+    """
+    if path is None and not DEFAULT.exists():
+        return Settings()
+    file = DEFAULT if path is None else path
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"cannot be read ({error})", source=str(file), expected="a readable TOML file in UTF-8"
+        ) from error
+    for name in table:
+        if name != "hooks":
+            raise unknown_name("table", name, ("hooks",), source=str(file))
+    return Settings(_hooks(table.get("hooks", {}), str(file)))
+
+
+def _hooks(table: Any, source: str) -> Hooks:
+    if not isinstance(table, dict):
+        raise ConfigError("hooks is no table", source=source, expected="[hooks]")
+    for name, words in table.items():
+        if name not in _HOOKS:
+            raise unknown_name("hook", name, _HOOKS, source=source)
+        if not isinstance(words, list):
+            raise ConfigError(
+                f"hooks.{name} is {words!r}",
+                source=source,
+                expected='a list of words, such as ["systemctl", "restart", "engine"]',
+            )
+    return Hooks(**{name: command(words, name=name) for name, words in table.items()})
