@@ -18,6 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from conformance.runner.plan import Row
+    from conformance.runner.result import CheckResult
     from conformance.runner.session import Session
     from conformance.wire.target import Target
 
@@ -35,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--oe-budget", default="quick", help="quick, standard or thorough")
     group.addoption("--oe-seed", type=int, default=0, help="seed of the generated requests")
     group.addoption("--oe-slow-factor", type=float, default=1.0, help="widens every time limit")
+    group.addoption("--oe-baseline", metavar="FILE", help="known deviations: they xfail")
+    group.addoption("--oe-config", metavar="FILE", help="settings (default: oe-conform.toml)")
 
 
 @pytest.fixture(scope="session")
@@ -57,15 +60,19 @@ def oe_session(oe_target: Any, pytestconfig: pytest.Config) -> Session:
     says why, instead of one error for each requirement.
     """
     from conformance.errors import ConformError
+    from conformance.model.registry import default_registry
+    from conformance.runner.baseline import load_baseline
     from conformance.runner.budget import BUDGETS
     from conformance.runner.selection import Selection
     from conformance.runner.session import Options, open_session
 
     option = pytestconfig.getoption
+    known = option("--oe-baseline")
     try:
         return open_session(
             Options(
-                target=_target(oe_target),
+                target=_target(oe_target, option("--oe-config")),
+                baseline=load_baseline(Path(known), default_registry()) if known else None,
                 model=option("--oe-model"),
                 budget=BUDGETS[option("--oe-budget")],
                 seed=option("--oe-seed"),
@@ -148,6 +155,7 @@ def _judge(request: pytest.FixtureRequest, oe_session: Session) -> None:
         result = oe_session.judge(row, row.check, connection)
     judgement = result.judgement
     note(("status", judgement.status.value))
+    _hold_against_baseline(oe_session, result)
     match judgement.status:
         case Status.PASS:
             return
@@ -161,6 +169,28 @@ def _judge(request: pytest.FixtureRequest, oe_session: Session) -> None:
             pytest.skip(f"{judgement.status.value}: {judgement.detail}")
         case _:
             pytest.fail(f"{judgement.status.value}: {judgement.detail}", pytrace=False)
+
+
+def _hold_against_baseline(session: Session, result: CheckResult) -> None:
+    """A known deviation xfails, and what the baseline says wrongly of this requirement fails.
+
+    Each item is alone: that no more rows fail than a glob allows, or fewer, is seen by
+    `oe-conform run` only.
+    """
+    from conformance.runner.baseline import Baseline, compare, shown
+
+    baseline, name = session.options.baseline, result.judgement.requirement
+    entry = None if baseline is None else baseline.of(name)
+    if baseline is None or entry is None:
+        return
+    failures = () if result.failure is None else (result.failure,)
+    run = shown(failures, (result.judgement,))
+    own = () if entry.at_most is not None and name not in run.failing else (entry,)
+    comparison = compare(Baseline(baseline.path, own), run)
+    if comparison.problems:
+        pytest.fail("\n".join(comparison.problems), pytrace=False)
+    if name in comparison.known:
+        pytest.xfail(f"known deviation: {entry.reason} ({entry.issue})")
 
 
 @contextlib.contextmanager
@@ -181,7 +211,11 @@ def _turn(session: Session, row: Row) -> Iterator[None]:
         yield
 
 
-def _target(given: Any) -> Target:
+def _target(given: Any, config: str | None) -> Target:
+    from conformance.runner.settings import load_settings
     from conformance.wire.target import Target, parse_address
 
-    return given if isinstance(given, Target) else Target(parse_address(str(given)))
+    if isinstance(given, Target):
+        return given
+    hooks = load_settings(Path(config) if config else None).hooks
+    return Target(parse_address(str(given)), hooks=hooks)

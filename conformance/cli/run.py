@@ -11,8 +11,11 @@ from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
 from conformance.model.registry import default_registry
 from conformance.model.requirement import Level
+from conformance.model.verdict import CONFORMANT, NOT_CONFORMANT
 from conformance.reports import FORMATS, write_report
 from conformance.reports.terminal import Progress, print_report
+from conformance.runner.baseline import Baseline, load_baseline, shown
+from conformance.runner.baseline_file import update_baseline
 from conformance.runner.budget import BUDGETS
 from conformance.runner.run import run as run_suite
 from conformance.runner.selection import Selection, validated
@@ -69,6 +72,18 @@ from conformance.runner.store import DIRECTORY, save
     help="Write every call, with its payloads, to this file for `oe-conform judge`.",
 )
 @click.option(
+    "--baseline",
+    "baseline_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Known deviations: the run is green when it shows these and no others.",
+)
+@click.option(
+    "--update-baseline",
+    "update",
+    is_flag=True,
+    help="Make the baseline say what this run has shown.",
+)
+@click.option(
     "--failures",
     type=click.Path(file_okay=False, path_type=Path),
     default=DIRECTORY,
@@ -93,12 +108,15 @@ def run(
     reports: tuple[str, ...],
     include_payloads: bool,
     record: Path | None,
+    baseline_file: Path | None,
+    update: bool,
     failures: Path,
 ) -> int:
     """Judge a target and say which profiles it may claim."""
     outputs = [_output(report) for report in reports]
     # Before an engine is started: a wrong name should not cost the time that takes.
     selection = validated(Selection(profiles, ids, exclude, Level(level)), default_registry())
+    baseline = _baseline(baseline_file, update=update)
     with where.open() as target, Progress() as progress, recorder(record) as recording:
         options = Options(
             target=target,
@@ -112,14 +130,28 @@ def run(
             slow_factor=slow_factor,
             time_limit=time_limit,
             recorder=recording,
+            baseline=baseline,
         )
         report = run_suite(options, progress)
     for failure in report.failures:
         save(failure, failures)
+    if update and baseline_file is not None:
+        update_baseline(baseline_file, baseline, shown(report.failures, report.judgements))
     print_report(report, target, payloads=include_payloads)
     for kind, path in outputs:
         write_report(report, kind, path, include_payloads=include_payloads)
-    return report.verdict.exit_code
+    # An updated baseline says what was shown, so the run is as it says, unless nothing was judged.
+    code = report.verdict.exit_code
+    return CONFORMANT if update and code == NOT_CONFORMANT else code
+
+
+def _baseline(path: Path | None, *, update: bool) -> Baseline | None:
+    if path is None:
+        if update:
+            raise ConfigError("--update-baseline without a file", expected="--baseline FILE")
+        return None
+    # The first update makes the file.
+    return None if update and not path.exists() else load_baseline(path, default_registry())
 
 
 def _output(text: str) -> tuple[str, Path]:

@@ -11,8 +11,8 @@ from typing import Any
 
 import rich_click as click
 
-from conformance.cli.settings import load_settings
 from conformance.runner.local_engine import local_engine
+from conformance.runner.settings import load_settings
 from conformance.wire.hooks import Hooks
 from conformance.wire.target import Target, load_tls, metadata_from, parse_address, secret_names
 

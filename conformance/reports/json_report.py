@@ -15,6 +15,7 @@ from conformance.errors import HarnessError
 from conformance.model.case import request_json
 from conformance.model.profile_verdict import ProfileVerdict
 from conformance.reports.redact import redacted
+from conformance.runner.baseline import Comparison
 from conformance.runner.report import Report
 from conformance.runner.result import Failure
 from conformance.runner.store import name_of
@@ -59,9 +60,20 @@ def report_content(report: Report, *, include_payloads: bool = False) -> dict[st
             "text": report.verdict.text,
             "exit_code": report.verdict.exit_code,
         },
+        "baseline": _baseline(report.comparison),
         "profiles": [_profile(verdict, report) for verdict in report.verdict.profiles],
         "requirements": _requirements(report, include_payloads=include_payloads),
     }
+
+
+def _baseline(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    known = [
+        {"id": requirement, "reason": entry.reason, "issue": entry.issue}
+        for requirement, entry in comparison.known.items()
+    ]
+    return {"file": comparison.path.name, "known": known, "problems": list(comparison.problems)}
 
 
 def _target(report: Report) -> dict[str, Any]:

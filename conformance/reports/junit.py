@@ -8,6 +8,7 @@ from conformance.model.judgement import Judgement
 from conformance.model.requirement import Requirement
 from conformance.model.status import Status
 from conformance.reports.json_report import report_content
+from conformance.runner.baseline import Known
 from conformance.runner.report import Report
 
 # JUnit knows three outcomes besides success; the property `status` keeps the true one.
@@ -28,7 +29,13 @@ def junit_report(report: Report, *, include_payloads: bool = False) -> str:
         _property(suite, "target", report.address)
         _property(suite, "profile_digest", profile.digest)
         cases = [
-            _case(suite, requirement, by_id.get(requirement.id), failures[requirement.id])
+            _case(
+                suite,
+                requirement,
+                by_id.get(requirement.id),
+                report.known(requirement.id),
+                failures[requirement.id],
+            )
             for requirement in profile.requirements
         ]
         for tag, attribute in (
@@ -39,6 +46,8 @@ def junit_report(report: Report, *, include_payloads: bool = False) -> str:
             suite.set(attribute, str(sum(case.find(tag) is not None for case in cases)))
         suite.set("tests", str(len(cases)))
         suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+    if report.comparison is not None and report.comparison.problems:
+        _baseline_suite(root, report.comparison.problems)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -47,6 +56,7 @@ def _case(
     suite: ElementTree.Element,
     requirement: Requirement,
     judgement: Judgement | None,
+    known: Known | None,
     failure: object,
 ) -> ElementTree.Element:
     case = ElementTree.SubElement(
@@ -66,7 +76,10 @@ def _case(
     detail = _legal(judgement.detail)
     if judgement.reason is not None:
         _property(case, "reason", judgement.reason.value)
-    if judgement.status in _FAILURES:
+    if known is not None:
+        message = _legal(f"known deviation: {known.reason} ({known.issue})")
+        ElementTree.SubElement(case, "skipped", message=message)
+    elif judgement.status in _FAILURES:
         broken = ElementTree.SubElement(
             case, "failure", message=detail, type=judgement.status.value
         )
@@ -78,6 +91,16 @@ def _case(
     elif judgement.status is Status.WARN:
         ElementTree.SubElement(case, "system-out").text = f"warning: {detail}"
     return case
+
+
+def _baseline_suite(root: ElementTree.Element, problems: tuple[str, ...]) -> None:
+    """What is wrong with the baseline itself: a stale entry belongs to no failing requirement."""
+    suite = ElementTree.SubElement(root, "testsuite", name="baseline", tests=str(len(problems)))
+    suite.set("failures", str(len(problems)))
+    for problem in problems:
+        name, _, message = problem.partition(": ")
+        case = ElementTree.SubElement(suite, "testcase", classname="baseline", name=name)
+        ElementTree.SubElement(case, "failure", message=_legal(message), type="baseline")
 
 
 def _property(parent: ElementTree.Element, name: str, value: str) -> None:

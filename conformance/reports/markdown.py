@@ -56,6 +56,16 @@ def _lines(report: Report, *, include_payloads: bool) -> Iterator[str]:
                 f"| {judgement.status.value} | {judgement.requirement} "
                 f"| {_cell(judgement.detail)} |"
             )
+    if report.comparison is not None:
+        yield ""
+        known = ", ".join(
+            f"[{requirement}]({entry.issue})"
+            for requirement, entry in report.comparison.known.items()
+        )
+        yield f"Known deviations: {known or 'none'}"
+        for problem in report.comparison.problems:
+            yield ""
+            yield f"**Baseline:** {_cell(problem)}"
     if report.unchecked:
         yield ""
         yield f"Unchecked (no check exists yet): {ranges(report.unchecked)}"

@@ -83,12 +83,19 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     registry, routes = default_registry(), routes_of(report.declared, target)
     for failure in report.failures:
+        if report.known(failure.requirement) is not None:
+            continue
         for line in evidence(failure, registry, target, routes, payloads=payloads):
             console.print(Text(line))
         console.print()
     for status in _NOTABLE:
         for judgement in report.judgements:
-            if judgement.status is status:
+            known = report.known(judgement.requirement)
+            if judgement.status is status and known is not None:
+                console.print(
+                    Text(f"{'known':<8} {judgement.requirement:<22} {known.reason} ({known.issue})")
+                )
+            elif judgement.status is status:
                 style = _STYLES.get(status, "")
                 label = Text(f"{status.value:<8} {judgement.requirement:<22} ", style=style)
                 console.print(label + Text(judgement.detail))
@@ -100,6 +107,8 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
                 f"executed; {counts}; {len(verdict.unchecked)} unchecked"
             )
         )
+    for problem in report.comparison.problems if report.comparison is not None else ():
+        console.print(Text("baseline ", style="bold red") + Text(problem))
     if report.unchecked:
         console.print(Text("unchecked (no check exists yet): " + ranges(report.unchecked)))
     if report.ended_early:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from conformance.model.profile import Profile
 from conformance.model.verdict import Judgement, RunVerdict
+from conformance.runner.baseline import Comparison, Known
 from conformance.runner.plan import Plan
 from conformance.runner.result import Failure
 from conformance.wire.declared import Declared
@@ -32,7 +33,7 @@ class Report:
 
     judgements: one per requirement of the plan that has a status, in plan order. failures: the
     evidence, by requirement id. unchecked: ids that apply and have no check. ended_early: why the
-    run stopped before its end, empty when it did not.
+    run stopped before its end, empty when it did not. comparison: the run against a baseline.
     """
 
     address: str
@@ -49,10 +50,15 @@ class Report:
     slow_factor: float
     environment: Environment
     ended_early: str = ""
+    comparison: Comparison | None = None
 
     def failure(self, requirement: str) -> Failure | None:
         """The evidence against one requirement."""
         return next((f for f in self.failures if f.requirement == requirement), None)
+
+    def known(self, requirement: str) -> Known | None:
+        """The baseline's entry that explains why this requirement fails, when one does."""
+        return None if self.comparison is None else self.comparison.known.get(requirement)
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

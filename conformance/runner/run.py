@@ -11,6 +11,7 @@ from conformance.checks.check import Check
 from conformance.model.registry import Registry
 from conformance.model.status import SkipReason, Status
 from conformance.model.verdict import Judgement, judge_run
+from conformance.runner.baseline import against_baseline, compare, shown
 from conformance.runner.bystanders import settle_bystanders
 from conformance.runner.events import Listener, RunStarted, nobody
 from conformance.runner.plan import Row
@@ -40,18 +41,28 @@ def run(
         for row in session.plan.rows
         if (judgement := _judgement(row, results, ended_early)) is not None
     )
+    failures = tuple(
+        sorted(
+            (result.failure for result in results.values() if result.failure is not None),
+            key=lambda failure: failure.requirement,
+        )
+    )
+    verdict = judge_run(
+        session.plan.profiles, judgements, session.declared, interrupted=bool(ended_early)
+    )
+    comparison = None
+    if options.baseline is not None:
+        comparison = compare(options.baseline, shown(failures, judgements))
     unchecked = tuple(row.requirement.id for row in session.plan.rows if row.unchecked)
-    failures = (result.failure for result in results.values() if result.failure is not None)
     return Report(
         address=options.target.address,
         declared=session.declared,
         plan=session.plan,
         judgements=judgements,
-        failures=tuple(sorted(failures, key=lambda failure: failure.requirement)),
+        failures=failures,
         unchecked=unchecked,
-        verdict=judge_run(
-            session.plan.profiles, judgements, session.declared, interrupted=bool(ended_early)
-        ),
+        verdict=verdict if comparison is None else against_baseline(verdict, comparison),
+        comparison=comparison,
         seed=session.seed,
         budget=options.budget.name,
         started=started,

@@ -141,3 +141,19 @@ def test_an_unreachable_target_is_told_once(pytester: pytest.Pytester) -> None:
     )
     assert done.returncode == 2
     assert done.stdout.count("expected host:port") == 1
+
+
+def test_a_known_deviation_xfails(pytester: pytest.Pytester, wrong: FakeEngine) -> None:
+    """With the reason; on an engine that is mended, the stale entry fails."""
+    baseline = pytester.path / "known.toml"
+    selected = ("--id", "OE-CORE-GEN-016", "--baseline", str(baseline), "--update-baseline")
+    command = [sys.executable, "-m", "conformance", "run", "--target", wrong.address, *selected]
+    subprocess.run(command, check=True, cwd=pytester.path, capture_output=True, timeout=120)
+    given = ("--oe-baseline", str(baseline), "-rx")
+    result = pytester.runpytest_subprocess("--oe-target", wrong.address, *ROWS, *given)
+    result.assert_outcomes(passed=2, xfailed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*known deviation: not explained yet*"])
+    with FakeEngine() as right:
+        result = pytester.runpytest_subprocess("--oe-target", right.address, *ROWS, *given)
+    result.assert_outcomes(passed=2, failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*OE-CORE-GEN-016: stale*"])

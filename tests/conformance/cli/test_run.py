@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.cli.conftest import Run
-from tests.conformance.fake_engine import FakeEngine
+from tests.conformance.fake_engine import Behaviour, FakeEngine
 
 FEW = ("--budget", "quick", "--id", "OE-CORE-GEN-01?")
 
@@ -222,3 +222,25 @@ def test_ctrl_c_gives_a_partial_report(engine: FakeEngine, tmp_path: Path) -> No
             break
         waiting.wait(0.05)
     assert engine.active == {}
+
+
+def test_a_baseline_makes_known_failures_green(oe_conform: Run, tmp_path: Path) -> None:
+    """--update-baseline writes what fails; with it the run is green, and every report says why."""
+    with FakeEngine(Behaviour(breaks=frozenset({"GEN-016"}))) as wrong:
+        common = ("run", "--target", wrong.address, "--id", "OE-CORE-GEN-01*", "--budget", "quick")
+        assert oe_conform(*common, "--baseline", "known.toml", "--update-baseline").returncode == 0
+        reports = ("--report", "junit:report.xml", "--report", "json:report.json")
+        done = oe_conform(*common, "--baseline", "known.toml", *reports)
+    assert done.returncode == 0
+    assert "known    OE-CORE-GEN-016" in done.stdout
+    assert "known deviation: not explained yet" in (tmp_path / "report.xml").read_text()
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["verdict"]["claim"] == "failure"
+    assert [entry["id"] for entry in content["baseline"]["known"]] == ["OE-CORE-GEN-016"]
+
+
+def test_an_update_needs_a_file(oe_conform: Run, engine: FakeEngine) -> None:
+    """One clear line, and no run."""
+    done = oe_conform("run", "--target", engine.address, "--update-baseline")
+    assert done.returncode == 2
+    assert "--baseline FILE" in done.stderr
