@@ -6,7 +6,7 @@ from pathlib import Path
 
 import rich_click as click
 
-from conformance.cli.recorder import recorder
+from conformance.cli.recorder import Recorder
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
 from conformance.model.registry import default_registry
@@ -17,6 +17,7 @@ from conformance.reports.terminal import Progress, print_report
 from conformance.runner.baseline import Baseline, load_baseline, shown
 from conformance.runner.baseline_file import update_baseline
 from conformance.runner.budget import BUDGETS
+from conformance.runner.events import RunEvent
 from conformance.runner.run import run as run_suite
 from conformance.runner.selection import Selection, validated
 from conformance.runner.session import Options
@@ -64,12 +65,13 @@ from conformance.runner.store import DIRECTORY, save
 @click.option(
     "--include-payloads",
     is_flag=True,
-    help="Show prompts, tokens and outputs, in reports and on the terminal.",
+    help="Show prompts, tokens and outputs: in reports, on the terminal, in recordings.",
 )
 @click.option(
     "--record",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every call, with its payloads, to this file for `oe-conform judge`.",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write every call into this directory for `oe-conform judge`; redacted, unless "
+    "--include-payloads.",
 )
 @click.option(
     "--baseline",
@@ -117,7 +119,13 @@ def run(
     # Before an engine is started: a wrong name should not cost the time that takes.
     selection = validated(Selection(profiles, ids, exclude, Level(level)), default_registry())
     baseline = _baseline(baseline_file, update=update)
-    with where.open() as target, Progress() as progress, recorder(record) as recording:
+    recorder = Recorder(record, payloads=include_payloads)
+
+    def listener(event: RunEvent) -> None:
+        progress(event)
+        recorder.event(event)
+
+    with where.open() as target, Progress() as progress, recorder.open():
         options = Options(
             target=target,
             model=model,
@@ -129,10 +137,10 @@ def run(
             ready_timeout=ready_timeout,
             slow_factor=slow_factor,
             time_limit=time_limit,
-            recorder=recording,
+            recorder=recorder.call,
             baseline=baseline,
         )
-        report = run_suite(options, progress)
+        report = run_suite(options, listener)
     for failure in report.failures:
         save(failure, failures)
     if update and baseline_file is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.laws import deltas, envelope, errors, logprobs, prompt, stopping, usage
+from conformance.laws import deltas, envelope, errors, guided, logprobs, prompt, stopping, usage
 from conformance.laws.law import Finding, Law, Ruling, table
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
@@ -16,6 +16,7 @@ LAWS: Mapping[str, Law] = table(
     *stopping.LAWS,
     *logprobs.LAWS,
     *usage.LAWS,
+    *guided.LAWS,
     *errors.LAWS,
 )
 
@@ -25,7 +26,7 @@ def judge(transcript: Transcript, declared: Declared) -> dict[str, Ruling]:
     return {
         requirement: LAWS[requirement].judge(transcript, declared)
         for requirement in sorted(LAWS)
-        if LAWS[requirement].applies_to(transcript.method)
+        if LAWS[requirement].applies_to(transcript)
     }
 
 

@@ -80,7 +80,7 @@ def _judge(transcript: Transcript, output: Output) -> Ruling:
     return True
 
 
-@law("OE-CORE-STREAM-004")
+@law("OE-CORE-STREAM-004", reads_content=True)
 def only_news(transcript: Transcript, _: Declared) -> Ruling:
     """No output grows by resending itself: not its text, not its token records."""
     rulings = [_judge(transcript, output) for output in outputs(transcript).values()]

@@ -220,7 +220,7 @@ def _metadata_secrets(transcript: Transcript) -> Iterator[tuple[str, str]]:
                 yield key, part
 
 
-@law("OE-CORE-ERR-007", methods=EVERY_RPC)
+@law("OE-CORE-ERR-007", methods=EVERY_RPC, reads_content=True)
 def keeps_secrets(transcript: Transcript, _: Declared) -> Ruling:
     """What a caller sent as prompt or metadata does not come back in an error's words."""
     said = [(event, text) for event, text in _messages(transcript) if text]

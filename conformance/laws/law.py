@@ -34,25 +34,32 @@ class Law:
     """A rule for one requirement over calls of `methods` (empty = every RPC).
 
     judge returns True when the rule is kept, a Finding when it is broken, None when the
-    precondition did not hold.
+    precondition did not hold. reads_content: whether it compares texts or token ids, so that it
+    cannot judge a redacted call.
     """
 
     requirement: str
     judge: Judge
     methods: frozenset[str]
+    reads_content: bool = False
 
-    def applies_to(self, method: str) -> bool:
-        """Whether calls of `method` are judged by this law."""
-        return not self.methods or method in self.methods
+    def applies_to(self, transcript: Transcript) -> bool:
+        """Whether this law can judge the call."""
+        if self.reads_content and transcript.redacted:
+            return False
+        return not self.methods or transcript.method in self.methods
 
 
 def law(
-    requirement: str, *, methods: frozenset[str] = frozenset({GENERATE})
+    requirement: str,
+    *,
+    methods: frozenset[str] = frozenset({GENERATE}),
+    reads_content: bool = False,
 ) -> Callable[[Judge], Law]:
     """Make a Law of a function `(transcript, declared) -> True | Finding | None`."""
 
     def make(judge: Judge) -> Law:
-        return Law(requirement, judge, methods)
+        return Law(requirement, judge, methods, reads_content)
 
     return make
 

@@ -114,7 +114,7 @@ def _follow(
     return True
 
 
-@law("OE-CORE-STREAM-022")
+@law("OE-CORE-STREAM-022", reads_content=True)
 def candidates_as_selected(transcript: Transcript, declared: Declared) -> Ruling:
     """The alternatives shown for a token are those the caller selected."""
     request = request_of(transcript)
@@ -156,7 +156,7 @@ def _rank_breach(record: Record) -> tuple[str, str] | None:
     return None
 
 
-@law("OE-CORE-STREAM-023")
+@law("OE-CORE-STREAM-023", reads_content=True)
 def ranks_are_ranks(transcript: Transcript, _: Declared) -> Ruling:
     """Ranks count from 1, and two candidates of one position never share one."""
     of_outputs = (record for _, record in output_records(transcript))

@@ -34,7 +34,7 @@ def first_has_no_past(transcript: Transcript, _: Declared) -> Ruling:
     return True
 
 
-@law("OE-CORE-STREAM-010")
+@law("OE-CORE-STREAM-010", reads_content=True)
 def one_record_per_token(transcript: Transcript, _: Declared) -> Ruling:
     """The prompt comes back token by token from the position the caller named."""
     request = request_of(transcript)

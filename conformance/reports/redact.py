@@ -5,35 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Field names of openengine.v1 whose values are, or quote, what a user wrote or a model answered.
-PAYLOAD_FIELDS = frozenset(
-    {
-        "attributes",
-        "attributes_struct",
-        "cache_salt",
-        "choices",
-        "data",
-        "data_uri",
-        "ebnf_grammar",
-        "extra",
-        "ids",
-        "instruction",
-        "json_schema",
-        "message",
-        "prompt",
-        "raw_bytes",
-        "regex",
-        "stop_text",
-        "structural_tag",
-        "text",
-        "token",
-        "token_id",
-        "token_ids",
-        "url",
-        "uuid",
-        "values",
-    }
-)
+from conformance.wire.payload import PAYLOAD_FIELDS
 
 
 def redacted(value: Any, name: str = "") -> Any:

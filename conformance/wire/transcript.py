@@ -68,7 +68,8 @@ class Transcript:
 
     method: `package.Service/Rpc`. request: the parsed request, None when the bytes sent do not
     parse. actions: what the client did meanwhile, in order. deadline: seconds allowed, None when
-    the call had no deadline.
+    the call had no deadline. redacted: whether its content was taken out (`without_payload`), so
+    that rules which read content cannot judge it.
     """
 
     method: str
@@ -79,6 +80,7 @@ class Transcript:
     ending: Ending
     actions: tuple[Action, ...] = ()
     deadline: float | None = None
+    redacted: bool = False
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -9,6 +9,7 @@
     metadata       list of [key, text] or [key, {base64: bytes}]
     actions        list of {kind: "cancel" | "abort" | "deadline", seconds: number}
     deadline       seconds that the call was allowed
+    redacted       true when content was taken out: rules that read content do not judge the call
 
 A recording made by hand needs method, request, events (each with `message`) and status.
 """
@@ -63,6 +64,8 @@ def to_object(transcript: Transcript, *, exact: bool = True) -> dict[str, Any]:
     ]
     if transcript.deadline is not None:
         stored["deadline"] = transcript.deadline
+    if transcript.redacted:
+        stored["redacted"] = True
     return stored
 
 

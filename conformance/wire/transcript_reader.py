@@ -35,6 +35,7 @@ _KEYS = frozenset(
         "metadata",
         "actions",
         "deadline",
+        "redacted",
     }
 )
 _EVENT_KEYS = frozenset({"message", "bytes", "seconds"})
@@ -66,6 +67,7 @@ def read_transcript(stored: Mapping[str, Any], *, source: str = "", where: str =
         ending=_ending(place.needed(stored, "status"), last, place),
         actions=_actions(place.items(stored.get("actions", []), "actions"), place),
         deadline=None if deadline is None else place.seconds(deadline, "deadline"),
+        redacted=place.flag(stored.get("redacted", False), "redacted"),
     )
 
 
@@ -104,6 +106,11 @@ class _Place:
     def object(self, value: Any, key: str) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):
             raise self.wrong(key, f"{_kind(value)} instead of an object", "a JSON object")
+        return value
+
+    def flag(self, value: Any, key: str) -> bool:
+        if not isinstance(value, bool):
+            raise self.wrong(key, f"{_kind(value)} instead of true or false", "true or false")
         return value
 
     def seconds(self, value: Any, key: str) -> float:

@@ -10,13 +10,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from tests.conformance.cli.conftest import Run
 from tests.conformance.fake_engine import Behaviour, FakeEngine
 
+SCHEMA = json.loads(
+    (resources.files("conformance.wire") / "schema" / "transcript-1.json").read_text("utf-8")
+)
 FEW = ("--budget", "quick", "--id", "OE-CORE-GEN-01?")
 
 
@@ -54,19 +59,40 @@ def test_reports_are_written(oe_conform: Run, engine: FakeEngine, tmp_path: Path
     assert (tmp_path / "r.md").read_text().startswith("## oe-conform")
 
 
+@pytest.mark.parametrize("payloads", [(), ("--include-payloads",)])
 def test_a_recorded_run_is_judged_the_same(
-    oe_conform: Run, engine: FakeEngine, tmp_path: Path
+    oe_conform: Run, engine: FakeEngine, tmp_path: Path, payloads: tuple[str, ...]
 ) -> None:
-    """Every call of the checks is in the file, and no law finds anything in it."""
-    done = oe_conform(
-        "run", "--target", engine.address, "--id", "OE-CORE-STREAM-00?", "--record", "calls.jsonl"
-    )
+    """Every call of the checks is in the file, as the schema says, and no law finds anything."""
+    rows = ("--id", "OE-CORE-STREAM-00?")
+    done = oe_conform("run", "--target", engine.address, *rows, "--record", "seen", *payloads)
     assert done.returncode == 0
-    calls = (tmp_path / "calls.jsonl").read_text().splitlines()
+    calls = (tmp_path / "seen" / "calls.jsonl").read_text().splitlines()
     assert len(calls) == int(done.stdout.splitlines()[-2].split()[0])
-    judged = oe_conform("judge", "calls.jsonl")
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    for call in calls:
+        validator.validate(json.loads(call))
+    judged = oe_conform("judge", "seen")
     assert judged.returncode == 0, judged.stdout
-    assert judged.stdout.startswith(f"{len(calls)} calls; ")
+    assert f"{len(calls)} calls; " in judged.stdout
+    assert ("redacted and were not judged by" in judged.stdout) == (not payloads)
+
+
+def test_a_recording_holds_no_content_unasked(
+    oe_conform: Run, engine: FakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No prompt, no output text, no credential; with --include-payloads the prompts are there."""
+    monkeypatch.setenv("TOKEN", "a-secret-credential")
+    given = ("--metadata-env", "x-token=TOKEN", "--id", "OE-CORE-ABORT-004")
+    texts = []
+    for name, asked in (("hidden", ()), ("shown", ("--include-payloads",))):
+        oe_conform("run", "--target", engine.address, *given, "--record", name, *asked)
+        files = (tmp_path / name).iterdir()
+        texts.append("".join(file.read_text() for file in files))
+    hidden, shown = texts
+    assert "Once upon a time" not in hidden
+    assert "Once upon a time" in shown
+    assert "a-secret-credential" not in hidden + shown
 
 
 def test_a_credential_is_sent_and_never_shown(
@@ -154,7 +180,7 @@ BAD_INPUT = {
     "jobs": (["run", "-j", "0"], "1<=x<=64"),
     "slow factor": (["run", "--slow-factor", "0.5"], "1"),
     "report format": (["run", "--report", "yaml:x"], "json, junit, markdown"),
-    "record folder": (["run", "--target", "ENGINE", "--record", "/no/such/x"], "/no/such/x"),
+    "record folder": (["run", "--target", "ENGINE", "--record", "/dev/null/x"], "/dev/null/x"),
     "report folder": (["run", "--report", "json:/no/such/folder/x"], "/no/such/folder"),
     "ca file": (["run", "--target", "h:1", "--ca", "/no/such.pem"], "/no/such.pem"),
     "cert without key": (["run", "--target", "h:1", "--cert", "x"], "--key"),
