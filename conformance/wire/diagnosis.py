@@ -31,10 +31,13 @@ _WANTS_CERTIFICATE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a connection attempt showed. permanent: waiting longer cannot help."""
+    """What a connection attempt showed. permanent: waiting longer cannot help. connected: the
+    server speaks HTTP/2, so the fault lies in what it does with calls.
+    """
 
     text: str
     permanent: bool = False
+    connected: bool = False
 
 
 def _hopeless(text: str) -> Diagnosis:
@@ -151,7 +154,8 @@ def _judge(answer: bytes | None) -> Diagnosis:
     if answer.startswith((b"HTTP/1", b"<")):  # old servers answer HTML without a status line
         return _hopeless("an HTTP/1 server answers; expected a gRPC server (HTTP/2)")
     if len(answer) >= 4 and answer[3] == _SETTINGS:
-        return Diagnosis("an HTTP/2 server answers the connection but not the call")
+        text = "an HTTP/2 server answers the connection but not the call"
+        return Diagnosis(text, connected=True)
     return _hopeless("the server speaks neither HTTP/2 nor TLS; expected a gRPC server")
 
 

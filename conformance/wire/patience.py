@@ -19,11 +19,23 @@ LONGEST_PAUSE = 0.5
 # The part of the limit kept for finding out why the target gave no answer.
 _RESERVE = 0.2
 _LONGEST_RESERVE = 1.0
+_LONGEST_TEXT = 160
 
 
 def one_line(details: str) -> str:
     """A status text that may come from anywhere, fit for one line of an error."""
-    return " ".join(details.split())[:300]
+    text = " ".join(details.split())
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+
+
+def _last_seen(transcript: Transcript) -> str:
+    """How a call went that gave no usable answer, where that says more than its silence."""
+    ending, count = transcript.ending, len(transcript.events)
+    if count:
+        return f" ({count} message{'' if count == 1 else 's'} and no end)"
+    if ending.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return ""
+    return f" (gRPC says {ending.code.name}: {one_line(ending.details)})"
 
 
 def _unavailable(transcript: Transcript) -> str:
@@ -61,7 +73,7 @@ class Patience:
             if code is grpc.StatusCode.UNAVAILABLE:
                 said = "" if local else _unavailable(transcript)
             if code is grpc.StatusCode.DEADLINE_EXCEEDED or self._end <= time.monotonic():
-                raise self._silence(method, said or self._diagnose(method).text)
+                raise self._silence(method, said or self._explain(transcript, method))
             if local and not looked:
                 looked = True
                 self._give_up_if_hopeless(method)
@@ -81,6 +93,10 @@ class Patience:
         found = self._diagnose(method)
         if found.permanent:
             raise UnreachableError(f"{self._where(method)}: {found.text}")
+
+    def _explain(self, last: Transcript, method: Method) -> str:
+        found = self._diagnose(method)
+        return found.text + (_last_seen(last) if found.connected else "")
 
     def _diagnose(self, method: Method) -> Diagnosis:
         address = self.connection.address_of(method)

@@ -8,7 +8,9 @@ what is wrong.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
@@ -22,6 +24,7 @@ from oe_wire.services import Method
 
 # Seconds that one call may take: a first request may have to compile kernels.
 LIMIT = 60.0
+_LEAST = 0.01
 TOKENS = 16
 PROMPT = "The quick brown fox"
 # Small ids exist in every vocabulary.
@@ -29,15 +32,17 @@ PROMPT_IDS = (1, 2, 3, 4)
 
 
 def warm_up(
-    connection: Connection, declared: Declared, slow_factor: float
+    connection: Connection, declared: Declared, slow_factor: float, seconds: float | None = None
 ) -> tuple[Pace, tuple[int, ...]]:
     """The target's pace, and the token ids seen in its output in ascending order.
 
-    An engine that cannot generate, or fails to, gives the default figures and no ids.
+    An engine that cannot generate, or fails to, gives the default figures and no ids. seconds:
+    what all calls together may take, None = LIMIT for each, widened for those that generate.
     """
     default = Pace()
-    unary = _unary_seconds(connection, declared)
-    transcript = _generate(connection, declared, slow_factor)
+    clock = _Clock(slow_factor, None if seconds is None else time.monotonic() + seconds)
+    unary = _unary_seconds(connection, declared, clock)
+    transcript = _generate(connection, declared, clock)
     first_token, per_token, known = default.first_token, default.per_token, set[int]()
     if transcript is not None:
         arrivals = list(_arrivals(transcript))
@@ -53,12 +58,31 @@ def warm_up(
     return pace, tuple(sorted(known))
 
 
-def _unary_seconds(connection: Connection, declared: Declared) -> float | None:
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    slow_factor: float
+    end: float | None
+
+    def unary(self) -> float:
+        """Seconds that the next call without generation may take."""
+        return self._within(LIMIT)
+
+    def generate(self) -> float:
+        """Seconds that the next generation may take."""
+        return self._within(LIMIT * self.slow_factor)
+
+    def _within(self, seconds: float) -> float:
+        if self.end is None:
+            return seconds
+        return max(_LEAST, min(seconds, self.end - time.monotonic()))
+
+
+def _unary_seconds(connection: Connection, declared: Declared, clock: _Clock) -> float | None:
     """The slower of two calls after one that opens the connection; None when one fails."""
     method, request = _unary(declared)
     seconds = []
     for _ in range(3):
-        ending = connection.call(method, request, deadline=LIMIT).ending
+        ending = connection.call(method, request, deadline=clock.unary()).ending
         if not ending.ok:
             return None
         seconds.append(ending.seconds)
@@ -74,7 +98,7 @@ def _unary(declared: Declared) -> tuple[Method, Message]:
     return CAPABILITIES, v1.GetCapabilitiesRequest()
 
 
-def _generate(connection: Connection, declared: Declared, slow_factor: float) -> Transcript | None:
+def _generate(connection: Connection, declared: Declared, clock: _Clock) -> Transcript | None:
     """A short greedy generation that went well, with ignore_eos where the engine takes it."""
     if not declared.generates:
         return None
@@ -83,11 +107,11 @@ def _generate(connection: Connection, declared: Declared, slow_factor: float) ->
         if ignore_eos:
             request.stopping.ignore_eos = True
         # Twice: the first request pays for what is made only once, the second shows the pace.
-        first = connection.call(GENERATE, request, deadline=LIMIT * slow_factor)
+        first = connection.call(GENERATE, request, deadline=clock.generate())
         if first.ending.origin is Origin.LOCAL:
             return None
         request.request_id = _fresh_id()
-        transcript = connection.call(GENERATE, request, deadline=LIMIT * slow_factor)
+        transcript = connection.call(GENERATE, request, deadline=clock.generate())
         if transcript.ending.ok and any(True for _ in _arrivals(transcript)):
             return transcript
     return None
