@@ -14,6 +14,8 @@ EngineException
     UnknownAdapterError      no adapter of that name is loaded
     TooManyAdaptersError     a limit of loaded or waited-for adapters is reached
     AdapterChangedError      the files of a loaded adapter are not what they were
+  AdminError               an administrative operation could not be carried out
+    WorkerError              it failed in a worker
   PullError                a model could not be fetched
 """
 
@@ -72,6 +74,14 @@ class TooManyAdaptersError(AdapterError):
 
 class AdapterChangedError(AdapterError):
     """A loaded adapter had to be read again, and its files are gone or not the same."""
+
+
+class AdminError(EngineException):
+    """An administrative operation could not be carried out."""
+
+
+class WorkerError(AdminError):
+    """An operation failed in a worker; the text says in which and why."""
 
 
 class PullError(EngineException):

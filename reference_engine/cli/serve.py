@@ -86,6 +86,20 @@ FILE = click.Path(path_type=Path)
     help="a stream that is not read for longer is ended; 0: never",
 )
 @click.option(
+    "--probe-timeout-ms",
+    type=click.IntRange(1, 30_000),
+    default=10_000,
+    show_default=True,
+    help="an inference probe gives up when nothing is computed for longer",
+)
+@click.option(
+    "--max-watch-streams",
+    type=click.IntRange(4, 1024),
+    default=64,
+    show_default=True,
+    help="WatchLoad streams at once; from 200 on their intervals become longer",
+)
+@click.option(
     "--lora",
     "loras",
     multiple=True,
@@ -127,7 +141,19 @@ FILE = click.Path(path_type=Path)
     help="seconds that running requests get after a stop signal",
 )
 @click.option(
-    "--testing", is_flag=True, help="serve faults and reconfiguration on demand; never in production"
+    "--admin/--no-admin", default=True, show_default=True, help="serve pausing and cache resets"
+)
+@click.option(
+    "--paused-admission",
+    type=click.Choice(["reject", "hold"]),
+    default="reject",
+    show_default=True,
+    help="new requests during a pause: refused, or accepted and run after it",
+)
+@click.option(
+    "--testing",
+    is_flag=True,
+    help="serve faults and reconfiguration on demand; never in production",
 )
 @click.option("--ready-file", type=FILE, help="JSON with address and pid, written when serving")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)

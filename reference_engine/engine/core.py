@@ -7,6 +7,7 @@ from torch import Tensor
 from reference_engine.engine.guidance import GUIDE_FAILED, token_masks
 from reference_engine.engine.load import measure
 from reference_engine.engine.logprobs import score_tokens
+from reference_engine.engine.operation import Operation
 from reference_engine.engine.output import (
     Event,
     FinishReason,
@@ -35,6 +36,7 @@ class OpenRequest:
     """A request in the engine: its outputs and what has been produced for it.
 
     held: outputs that wait until the first one has computed the prompt that they share.
+    fail_after: tokens after which it ends with a fault, in a test of that; None for never.
     """
 
     request: Request
@@ -42,12 +44,15 @@ class OpenRequest:
     held: list[Sequence] = field(default_factory=list)
     num_open: int = 0
     completion_tokens: int = 0
+    fail_after: int | None = None
 
     def usage(self) -> Usage:
         """Token counts up to now."""
         cached = self.sequences[0].cached_prompt_tokens or 0
         return Usage(len(self.request.prompt), self.completion_tokens, cached)
 
+
+INJECTED = "the engine failed while it computed this request: a fault of a test run"
 
 Emitted = tuple[OpenRequest, Event]
 
@@ -77,16 +82,19 @@ class EngineCore:
         self._order = 0
         self._num_open = 0
         self._open_prompt_tokens = 0
+        self._holds_new = False
+        self._holds_all = False
+        self._newcomers: list[OpenRequest] = []
         self.load = measure(scheduler, 0, 0)
 
     @property
     def busy(self) -> bool:
         """Whether a step has work to do."""
-        return self._scheduler.busy
+        return self._scheduler.busy and not self._holds_all
 
-    def add(self, request: Request) -> OpenRequest:
-        """Queue a request whose prompt is within the window."""
-        opened = OpenRequest(request)
+    def add(self, request: Request, fail_after: int | None = None) -> OpenRequest:
+        """Queue a request whose prompt is within the window. fail_after: see OpenRequest."""
+        opened = OpenRequest(request, fail_after=fail_after)
         room = self._window - len(request.prompt)
         limit = request.stopping.max_tokens
         for index in range(request.num_sequences):
@@ -107,7 +115,10 @@ class EngineCore:
         start = request.scoring.prompt_start
         if start is not None:
             first.prompt_scores = [Token(request.prompt[0])] if start == 0 else []
-        self._scheduler.add(first)
+        if self._holds_new:
+            self._newcomers.append(opened)
+        else:
+            self._scheduler.add(first)
         self._num_open += 1
         self._open_prompt_tokens += len(request.prompt)
         self._publish()
@@ -121,6 +132,23 @@ class EngineCore:
     def drop_adapter(self, key: str) -> list[Emitted]:
         """Forget an adapter that no open request names. Emits nothing."""
         self._runner.adapters.drop(key)
+        return []
+
+    def operate(self, operation: Operation) -> list[Emitted]:
+        """Do what an administrator asks for. Emits nothing."""
+        match operation:
+            case Operation.HOLD_NEW:
+                self._holds_new = True
+            case Operation.HOLD_ALL:
+                self._holds_all = True
+            case Operation.RELEASE:
+                self._holds_new = self._holds_all = False
+                newcomers, self._newcomers = self._newcomers, []
+                for opened in newcomers:
+                    self.resume(opened)
+            case Operation.CLEAR_CACHE:
+                self._scheduler.cache.clear()
+        self._publish()
         return []
 
     def _publish(self) -> None:
@@ -161,6 +189,7 @@ class EngineCore:
         """End every open request with a fault and start from an empty cache."""
         opened = list(dict.fromkeys(self._open.values()))
         self._open.clear()
+        self._newcomers.clear()
         self._scheduler.clear()
         self._num_open = self._open_prompt_tokens = 0
         events: list[Emitted] = []
@@ -247,8 +276,11 @@ class EngineCore:
             self._finish(sequence, FinishReason.LENGTH, None, events)
             return
         opened = self._open[sequence]
+        if opened.fail_after is not None and opened.completion_tokens >= opened.fail_after:
+            self._fail(opened, INJECTED, events)
+            return
         if sequence.matcher is not None and not sequence.matcher.advance(token.token_id):
-            self._refuse(opened, GUIDE_FAILED, events)
+            self._fail(opened, GUIDE_FAILED, events, invalid=True)
             return
         opened.completion_tokens += 1
         sequence.token_ids.append(token.token_id)
@@ -278,19 +310,31 @@ class EngineCore:
             return StopMatch(eos_token_id=token.token_id)
         return sequence.text.add(token, may_stop=sequence.num_output > stopping.min_tokens)
 
-    def _refuse(self, opened: OpenRequest, message: str, events: list[Emitted]) -> None:
-        """End a request whose own options cannot be met."""
+    def _fail(
+        self,
+        opened: OpenRequest,
+        message: str,
+        events: list[Emitted],
+        *,
+        invalid: bool = False,
+    ) -> None:
+        """End one request with an error, behind the tokens that it has produced; invalid: its own
+        options cannot be met.
+        """
         for sequence in opened.sequences:
             if not sequence.finished:
                 del self._open[sequence]
                 sequence.finished = True
                 if sequence not in opened.held:
                     self._scheduler.remove(sequence)
+                tokens, text = sequence.text.finish()
+                if tokens or text:
+                    events.append((opened, TokensProduced(sequence.output_index, tokens, text)))
         opened.num_open = 0
         self._num_open -= 1
         self._open_prompt_tokens -= len(opened.request.prompt)
         usage = opened.usage() if opened.completion_tokens else None
-        events.append((opened, RequestFailed(message, usage, invalid=True)))
+        events.append((opened, RequestFailed(message, usage, invalid=invalid)))
 
     def _finish(
         self,

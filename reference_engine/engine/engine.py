@@ -9,10 +9,12 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from reference_engine.engine.core import Emitted, EngineCore, OpenRequest
-from reference_engine.engine.guard import FAULT, Guard
+from reference_engine.engine.guard import ENDED, FAULT, Guard
 from reference_engine.engine.load import LoadSnapshot
+from reference_engine.engine.operation import Operation
 from reference_engine.engine.output import Event, RequestFailed, is_last
 from reference_engine.engine.request import Request
 from reference_engine.engine.stream import Stream
@@ -22,6 +24,7 @@ from reference_engine.lora.low_rank import AdapterWeights
 log = logging.getLogger(__name__)
 
 Command = Callable[[], list[Emitted]]
+Answer = TypeVar("Answer")
 
 
 class Engine:
@@ -40,6 +43,7 @@ class Engine:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: dict[OpenRequest, Stream] = {}
         self._num_open = 0
+        self._unwedged = threading.Event()
 
     def start(self, on_change: Callable[[], None]) -> None:
         """Start the thread. Events go to the running event loop, and so does on_change when
@@ -52,6 +56,7 @@ class Engine:
     def stop(self) -> None:
         """Abort what is open and end the thread. Blocks until its step is over."""
         self._inbox.put(self._stop)
+        self._unwedged.set()
         self._thread.join()
 
     @property
@@ -79,12 +84,40 @@ class Engine:
         """Whether one more request is within the limits."""
         return self._num_open < self._max_open
 
-    def submit(self, request: Request) -> Stream:
-        """Queue a request. The caller checks `alive`, `has_room` and the window before."""
+    def submit(self, request: Request, fail_after: int | None = None) -> Stream:
+        """Queue a request. The caller checks `alive`, `has_room` and the window before.
+
+        fail_after: tokens after which it fails, in a test of that.
+        """
         stream = Stream(request, self._resume)
         self._num_open += 1
-        self._inbox.put(lambda: self._add(stream))
+        self._inbox.put(lambda: self._add(stream, fail_after))
         return stream
+
+    def fail_after(self, stream: Stream, tokens: int | None) -> None:
+        """Let a request fail after so many tokens, or not any more."""
+        self._inbox.put(lambda: self._fail_after(stream, tokens))
+
+    def operate(self, operation: Operation, fault: str | None = None) -> asyncio.Future[str | None]:
+        """Begin an operation between two steps; its result is why it failed, None if it did not.
+
+        fault: what it shall fail with, in a test of that.
+        """
+        answer: asyncio.Future[str | None] = self._running_loop().create_future()
+        if self._ended:
+            answer.set_result(ENDED)
+        else:
+            self._inbox.put(lambda: self._operate(operation, fault, answer))
+        return answer
+
+    def wedge(self, seconds: float | None) -> None:
+        """Let the thread do nothing for so long, or until `unwedge`."""
+        self._unwedged.clear()
+        self._inbox.put(lambda: self._wedge(seconds))
+
+    def unwedge(self) -> None:
+        """Let the thread go on."""
+        self._unwedged.set()
 
     def put_adapter(self, key: str, weights: AdapterWeights) -> None:
         """Add an adapter to memory, before any request that is submitted later."""
@@ -146,9 +179,30 @@ class Engine:
         if self._guard.failing != self._failing:
             self._running_loop().call_soon_threadsafe(self._set_failing, self._guard.failing)
 
-    def _add(self, stream: Stream) -> list[Emitted]:
-        stream.opened = self._core.add(stream.request)
+    def _add(self, stream: Stream, fail_after: int | None) -> list[Emitted]:
+        stream.opened = self._core.add(stream.request, fail_after)
         self._streams[stream.opened] = stream
+        return []
+
+    def _fail_after(self, stream: Stream, tokens: int | None) -> list[Emitted]:
+        if stream.opened is not None:
+            stream.opened.fail_after = tokens
+        return []
+
+    def _operate(
+        self, operation: Operation, fault: str | None, answer: asyncio.Future[str | None]
+    ) -> list[Emitted]:
+        failure: str | None = FAULT
+        try:
+            events = self._core.operate(operation) if fault is None else []
+            failure = fault
+        finally:
+            self._answer(answer, failure)
+        return events
+
+    def _wedge(self, seconds: float | None) -> list[Emitted]:
+        if not self._stopping:
+            self._unwedged.wait(seconds)
         return []
 
     def _abort(self, stream: Stream, answer: asyncio.Future[bool] | None) -> list[Emitted]:
@@ -165,7 +219,7 @@ class Engine:
         self._stopping = True
         return self._core.abort_all()
 
-    def _answer(self, answer: asyncio.Future[bool] | None, value: bool) -> None:
+    def _answer(self, answer: asyncio.Future[Answer] | None, value: Answer) -> None:
         if answer is not None:
             self._running_loop().call_soon_threadsafe(_resolve, answer, value)
 
@@ -186,6 +240,7 @@ class Engine:
         Commands are put on this thread too, so none can come after `alive` has turned False.
         """
         self._ended = True
+        self._unwedged.set()
         self._take_commands(wait=False)
         self._deliver(self._core.fail_all(FAULT))
         self._on_change()
@@ -203,7 +258,7 @@ class Engine:
                 self._park(stream)
 
 
-def _resolve(answer: asyncio.Future[bool], value: bool) -> None:
+def _resolve(answer: asyncio.Future[Answer], value: Answer) -> None:
     """Set the answer unless the asker has gone."""
     if not answer.done():
         answer.set_result(value)

@@ -8,6 +8,7 @@ from reference_engine.engine.core import Emitted, EngineCore
 log = logging.getLogger(__name__)
 
 FAULT = "the engine failed while it computed this request"
+ENDED = "the engine core has ended"
 # One bad batch is bad luck. A cause that outlives three, such as a broken device, stays.
 MOST_FAILURES = 3
 

@@ -1,12 +1,15 @@
 """All ranks behind one server as one engine."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 
 from reference_engine.engine.engine import Engine
 from reference_engine.engine.load import LoadSnapshot
+from reference_engine.engine.operation import Operation
 from reference_engine.engine.request import Request
 from reference_engine.engine.stream import Stream
+from reference_engine.errors import WorkerError
 from reference_engine.lora.low_rank import AdapterWeights
 from reference_engine.ranks.rank import Rank
 
@@ -67,11 +70,16 @@ class RankGroup:
             return self._ranks[rank].has_room
         return any(one.has_room for one in self._ranks)
 
-    def submit(self, request: Request, rank: int | None = None) -> Stream:
-        """Queue a request. The caller checks `alive`, `has_room` and the window before."""
+    def submit(
+        self, request: Request, rank: int | None = None, fail_after: int | None = None
+    ) -> Stream:
+        """Queue a request. The caller checks `alive`, `has_room` and the window before.
+
+        fail_after: tokens after which it fails, in a test of that.
+        """
         chosen = self._choose() if rank is None else rank
         self._last = chosen
-        stream = self._ranks[chosen].submit(request)
+        stream = self._ranks[chosen].submit(request, fail_after)
         stream.rank = chosen
         return stream
 
@@ -84,6 +92,39 @@ class RankGroup:
         """Forget an adapter on every rank."""
         for rank in self._ranks:
             rank.drop_adapter(key)
+
+    def fail_after(self, stream: Stream, tokens: int | None) -> None:
+        """Let a request fail after so many tokens, or not any more."""
+        self._ranks[stream.rank].fail_after(stream, tokens)
+
+    async def operate(self, operation: Operation, fault: str | None = None) -> None:
+        """Carry out an operation on every rank, between two steps of each.
+
+        Raises WorkerError with what the first rank that failed says. fault: what the last rank
+        shall fail with, in a test of that.
+        """
+        faults = [None] * (len(self) - 1) + [fault]
+        begun = [
+            rank.operate(operation, one) for rank, one in zip(self._ranks, faults, strict=True)
+        ]
+        for rank, failure in enumerate(await asyncio.gather(*begun)):
+            if failure is not None:
+                raise WorkerError(f"rank {rank}: {failure}")
+
+    def tell(self, operation: Operation) -> None:
+        """The same without waiting: it takes effect before anything that is asked for later."""
+        for rank in self._ranks:
+            rank.operate(operation)
+
+    def wedge(self, seconds: float | None) -> None:
+        """Let every rank do nothing for so long, or until `unwedge`."""
+        for rank in self._ranks:
+            rank.wedge(seconds)
+
+    def unwedge(self) -> None:
+        """Let every rank go on."""
+        for rank in self._ranks:
+            rank.unwedge()
 
     def cancel(self, stream: Stream) -> None:
         """Drop a request whose reader has gone; nothing happens if it has ended."""

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import TypeVar
 
-from reference_engine.engine.guard import FAULT
+from reference_engine.engine.guard import ENDED, FAULT
 from reference_engine.engine.load import LoadSnapshot
+from reference_engine.engine.operation import Operation
 from reference_engine.engine.output import Event, RequestFailed, is_last
 from reference_engine.engine.request import Request
 from reference_engine.engine.stream import Stream
@@ -20,13 +22,19 @@ from reference_engine.ranks.message import (
     Add,
     Command,
     DropAdapter,
+    FailAfter,
+    Operate,
     Progress,
     PutAdapter,
     SetAside,
     Stop,
+    Unwedge,
+    Wedge,
 )
 
 log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 # A rank takes commands between two steps; one that does not by then is stuck.
 STOP_SECONDS = 20.0
@@ -57,6 +65,7 @@ class Rank:
         self._streams: dict[int, Stream] = {}
         self._numbers: dict[Stream, int] = {}
         self._answers: dict[int, asyncio.Future[bool]] = {}
+        self._outcomes: dict[int, asyncio.Future[str | None]] = {}
 
     def start(self, on_change: Callable[[], None]) -> None:
         """Start to listen. on_change is called on the running event loop when `healthy` has
@@ -111,14 +120,44 @@ class Rank:
         """Whether one more request is within the limits."""
         return self.num_open < self._max_open
 
-    def submit(self, request: Request) -> Stream:
-        """Queue a request. The caller checks `alive`, `has_room` and the window before."""
+    def submit(self, request: Request, fail_after: int | None = None) -> Stream:
+        """Queue a request. The caller checks `alive`, `has_room` and the window before.
+
+        fail_after: tokens after which it fails, in a test of that.
+        """
         stream = Stream(request, self._resume)
         number = self._number()
         self._streams[number] = stream
         self._numbers[stream] = number
-        self._outbox.put(Add(number, request))
+        self._outbox.put(Add(number, request, fail_after))
         return stream
+
+    def fail_after(self, stream: Stream, tokens: int | None) -> None:
+        """Let a request fail after so many tokens, or not any more."""
+        if stream in self._numbers:
+            self._outbox.put(FailAfter(self._numbers[stream], tokens))
+
+    def operate(self, operation: Operation, fault: str | None = None) -> asyncio.Future[str | None]:
+        """Begin an operation between two steps; its result is why it failed, None if it did not.
+
+        fault: what it shall fail with, in a test of that.
+        """
+        answer: asyncio.Future[str | None] = self._running_loop().create_future()
+        if self._ended:
+            answer.set_result(ENDED)
+        else:
+            number = self._number()
+            self._outcomes[number] = answer
+            self._outbox.put(Operate(operation, number, fault))
+        return answer
+
+    def wedge(self, seconds: float | None) -> None:
+        """Let the process do nothing for so long, or until `unwedge`."""
+        self._outbox.put(Wedge(seconds))
+
+    def unwedge(self) -> None:
+        """Let the process go on."""
+        self._outbox.put(Unwedge())
 
     def put_adapter(self, key: str, weights: AdapterWeights) -> None:
         """Add an adapter to memory, before any request that is submitted later."""
@@ -187,7 +226,9 @@ class Rank:
         for number, event in progress.events:
             self._hand_over(number, event)
         for number, aborted in progress.answers:
-            _resolve(self._answers.pop(number), answer=aborted)
+            _resolve(self._answers.pop(number), aborted)
+        for number, failure in progress.outcomes:
+            _resolve(self._outcomes.pop(number), failure)
         if self._failing != progress.failing:
             self._failing = progress.failing
             self._on_change()
@@ -206,13 +247,16 @@ class Rank:
         for number, stream in tuple(self._streams.items()):
             self._hand_over(number, RequestFailed(FAULT, stream.usage()))
         for answer in self._answers.values():
-            _resolve(answer, answer=False)
+            _resolve(answer, False)  # noqa: FBT003 - an answer like any other
         self._answers.clear()
+        for outcome in self._outcomes.values():
+            _resolve(outcome, ENDED)
+        self._outcomes.clear()
         self.load = LoadSnapshot(total_blocks=self.load.total_blocks)
         self._on_change()
 
 
-def _resolve(asked: asyncio.Future[bool], *, answer: bool) -> None:
+def _resolve(asked: asyncio.Future[Answer], answer: Answer) -> None:
     """Set the answer unless the asker has gone."""
     if not asked.done():
         asked.set_result(answer)

@@ -2,6 +2,8 @@
 
 import logging
 import signal
+import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +14,7 @@ import torch
 from reference_engine.engine.build import build_core
 from reference_engine.engine.config import EngineConfig
 from reference_engine.engine.core import Emitted, EngineCore, OpenRequest
-from reference_engine.engine.guard import Guard
+from reference_engine.engine.guard import FAULT, Guard
 from reference_engine.engine.output import RequestFailed
 from reference_engine.errors import EngineException
 from reference_engine.guided.guides import Guides
@@ -23,12 +25,16 @@ from reference_engine.ranks.message import (
     Add,
     Command,
     DropAdapter,
+    FailAfter,
     NotStarted,
+    Operate,
     Progress,
     PutAdapter,
     Ready,
     SetAside,
     Stop,
+    Unwedge,
+    Wedge,
 )
 
 log = logging.getLogger(__name__)
@@ -78,6 +84,8 @@ class Worker:
         self._open: dict[int, OpenRequest] = {}
         self._numbers: dict[OpenRequest, int] = {}
         self._answers: list[tuple[int, bool]] = []
+        self._outcomes: list[tuple[int, str | None]] = []
+        self._put_off: deque[Command] = deque()
         self._stopping = False
 
     def run(self) -> None:
@@ -92,8 +100,8 @@ class Worker:
         """Apply the commands that have come; without work to do, wait for the first."""
         events: list[Emitted] = []
         wait = not self._core.busy
-        while not self._stopping and self._connection.poll(None if wait else 0):
-            command: Command = self._connection.recv()
+        while not self._stopping and (self._put_off or self._connection.poll(None if wait else 0)):
+            command = self._put_off.popleft() if self._put_off else self._connection.recv()
             events += self._guard.apply(partial(self._apply, command))
             wait = False
         return events
@@ -101,11 +109,18 @@ class Worker:
     def _apply(self, command: Command) -> list[Emitted]:
         match command:
             case Add():
-                opened = self._core.add(command.request)
+                opened = self._core.add(command.request, command.fail_after)
                 self._open[command.number] = opened
                 self._numbers[opened] = command.number
             case Abort():
                 return self._abort(command)
+            case FailAfter():
+                if command.number in self._open:
+                    self._open[command.number].fail_after = command.tokens
+            case Operate():
+                return self._operate(command)
+            case Wedge():
+                self._wedge(command.seconds)
             case SetAside():
                 opened_or_none = self._open.get(command.number)
                 if opened_or_none is not None:
@@ -118,6 +133,26 @@ class Worker:
                 self._stopping = True
                 return self._core.abort_all()
         return []
+
+    def _operate(self, command: Operate) -> list[Emitted]:
+        failure: str | None = FAULT
+        try:
+            events = self._core.operate(command.operation) if command.fault is None else []
+            failure = command.fault
+        finally:
+            self._outcomes.append((command.answer, failure))
+        return events
+
+    def _wedge(self, seconds: float | None) -> None:
+        """Read commands, so that the one that ends this is seen, but apply none."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while self._connection.poll(None if end is None else max(0.0, end - time.monotonic())):
+            command: Command = self._connection.recv()
+            if isinstance(command, Unwedge):
+                return
+            self._put_off.append(command)
+            if isinstance(command, Stop):
+                return
 
     def _abort(self, command: Abort) -> list[Emitted]:
         opened = self._open.get(command.number)
@@ -134,4 +169,7 @@ class Worker:
                 if number is not None:
                     del self._open[number]
         answers, self._answers = tuple(self._answers), []
-        self._connection.send(Progress(numbered, answers, self._core.load, self._guard.failing))
+        outcomes, self._outcomes = tuple(self._outcomes), []
+        self._connection.send(
+            Progress(numbered, answers, self._core.load, self._guard.failing, outcomes)
+        )

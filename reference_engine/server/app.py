@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -20,9 +21,27 @@ from reference_engine.model.load import LoadedModel
 from reference_engine.ranks.group import RankGroup
 from reference_engine.ranks.rank import Rank
 from reference_engine.server.adapters import AdapterRpcs
+from reference_engine.server.admin import AdminServicer
+from reference_engine.server.administration import Administration
 from reference_engine.server.control import ControlServicer
-from reference_engine.server.deployment import Deployment, RequestLimits, ServedModel
-from reference_engine.server.description import ADAPTERS, CONTROL, DISCOVERY, HEALTH, INFERENCE
+from reference_engine.server.deployment import (
+    AdminLimits,
+    Deployment,
+    PausedAdmission,
+    RequestLimits,
+    ServedModel,
+)
+from reference_engine.server.description import (
+    ADAPTERS,
+    ADMIN,
+    CONTROL,
+    DISCOVERY,
+    HEALTH,
+    INFERENCE,
+    OBSERVABILITY,
+    TESTING,
+    control_services,
+)
 from reference_engine.server.discovery import DiscoveryServicer
 from reference_engine.server.frontend import Frontend
 from reference_engine.server.guide import GuideCompiler
@@ -35,8 +54,14 @@ from reference_engine.server.listen import (
     credentials,
     endpoint,
 )
+from reference_engine.server.load_limits import LoadLimits
+from reference_engine.server.observability import ObservabilityServicer
+from reference_engine.server.pause import Pause, Phase
 from reference_engine.server.recovery import Recovery
 from reference_engine.server.request_table import RequestTable
+from reference_engine.server.revisions import Revisions
+from reference_engine.server.testing import TestingServicer
+from reference_engine.server.watch_load import LoadWatch
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +76,7 @@ class ServeOptions:
     """How to serve. Without `control`, every service is on the one listener.
 
     adapters: name and absolute directory of those to load at start, with the ids 1, 2 and so on.
+    admin: None for no OpenEngineAdmin. testing: whether to serve OpenEngineTesting.
     """
 
     listen: Address
@@ -59,7 +85,11 @@ class ServeOptions:
     tls: TlsFiles | None = None
     aliases: tuple[str, ...] = ("default",)
     stall_timeout_ms: int = 30_000
+    probe_timeout_ms: int = 10_000
+    max_watch_streams: int = 64
     adapters: tuple[tuple[str, str], ...] = ()
+    admin: AdminLimits | None = AdminLimits()  # noqa: RUF009 - frozen
+    testing: bool = False
 
 
 @dataclass(slots=True)
@@ -99,6 +129,8 @@ class App:
         self.frontend = frontend
         self._health = health
         self._recovery = Recovery(frontend)
+        self._administration = Administration(frontend, self._health_changed)
+        self._watch = LoadWatch(frontend.revisions, frontend.engine, frontend.faults)
         self._data = data
         self._control = control
 
@@ -129,15 +161,20 @@ class App:
         )
         group = RankGroup(engines)
         frontend = Frontend(
-            deployment=_deployment(loaded, config, options, data, control, len(engines)),
+            revisions=Revisions(_deployment(loaded, config, options, data, control, len(engines))),
             engine=group,
             table=RequestTable(limits.finished_retention_ms),
             tokenizer=loaded.tokenizer,
             guides=GuideCompiler(guides),
             adapters=adapter_registry(loaded.config, config.lora, group, config.max_waiting),
+            probe_seconds=options.probe_timeout_ms / 1000,
+            pause=Pause(
+                holds_new=options.admin is not None
+                and options.admin.paused_admission is PausedAdmission.HOLD
+            ),
         )
         await load_at_start(frontend.adapters, options.adapters)
-        names = ("", INFERENCE, *_control_services(frontend.deployment))
+        names = ("", INFERENCE, *control_services(frontend.deployment))
         app = cls(frontend, HealthServicer(names), data, control)
         await app._serve()
         return app
@@ -155,12 +192,17 @@ class App:
     async def _serve(self) -> None:
         servicers: list[tuple[Listener, str, object]] = [
             (self._data, INFERENCE, InferenceServicer(self.frontend)),
-            (self._control, CONTROL, ControlServicer(self.frontend)),
-            (self._control, DISCOVERY, DiscoveryServicer(self.frontend.deployment)),
+            (self._control, CONTROL, ControlServicer(self.frontend, self._watch)),
+            (self._control, DISCOVERY, DiscoveryServicer(self.frontend.revisions)),
+            (self._control, OBSERVABILITY, ObservabilityServicer(self._watch)),
             (self._data, HEALTH, self._health),
         ]
         if self.frontend.adapters is not None:
             servicers.append((self._control, ADAPTERS, AdapterRpcs(self.frontend.adapters)))
+        if self.frontend.deployment.admin is not None:
+            servicers.append((self._control, ADMIN, AdminServicer(self._administration)))
+        if self.frontend.deployment.testing:
+            servicers.append((self._control, TESTING, TestingServicer(self.frontend)))
         if self._control is not self._data:
             servicers.append((self._control, HEALTH, self._health))
         for listener, service, servicer in servicers:
@@ -180,25 +222,29 @@ class App:
             self._recovery.watch()
 
     async def stop(self, grace_seconds: float) -> None:
-        """Refuse new work, let running work finish within the grace time, then cancel the rest."""
+        """Refuse new work, let running work finish within the grace time, then cancel the rest.
+
+        What a pause keeps from running is cancelled at once.
+        """
         self.frontend.draining = True
         self._recovery.close()
         self._health_changed()
         engine, table = self.frontend.engine, self.frontend.table
+        engine.unwedge()
+        if self.frontend.pause.phase is Phase.PAUSED:
+            grace_seconds = 0
         if not await table.idle_within(grace_seconds):
-            await asyncio.gather(*map(engine.abort, table.streams()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CANCEL_SECONDS):
+                    await asyncio.gather(*map(engine.abort, table.streams()))
             await table.idle_within(CANCEL_SECONDS)
-        for service in _control_services(self.frontend.deployment):
+        for service in control_services(self.frontend.deployment):
             self._health.set(service, NOT_SERVING)
+        self._watch.close()
         await self._health.close()
         await asyncio.gather(*(server.stop(CANCEL_SECONDS) for server in self._distinct_servers()))
         await asyncio.to_thread(engine.stop)
         self.frontend.guides.close()
-
-
-def _control_services(deployment: Deployment) -> tuple[str, ...]:
-    """What the listener of the control plane serves, and health tells of."""
-    return (CONTROL, DISCOVERY, HEALTH, *([ADAPTERS] if deployment.lora else []))
 
 
 def _version() -> str:
@@ -245,7 +291,10 @@ def _deployment(
         max_running=num_ranks * config.max_running,
         max_batched_tokens=config.max_batched_tokens,
         data_parallel_size=num_ranks,
+        load=LoadLimits.of_streams(options.max_watch_streams),
         lora=config.lora,
+        admin=options.admin,
+        testing=options.testing,
         data_endpoint=endpoint(data.address, data.port, host, tls=tls) if split else None,
         control_endpoint=endpoint(control.address, control.port, host, tls=tls) if split else None,
     )

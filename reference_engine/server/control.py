@@ -18,6 +18,7 @@ from reference_engine.server.rejection import (
     model_not_found,
     refuse,
 )
+from reference_engine.server.watch_load import LoadWatch
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -33,6 +34,12 @@ NO_ANSWER = Rejection(
     f"the engine did not take the abort within {ABORT_SECONDS:.0f} s",
     retryable=True,
 )
+REFUSED = Rejection(
+    grpc.StatusCode.INTERNAL,
+    v1.ERROR_CODE_INTERNAL,
+    "the abort could not be carried out: a fault of a test run",
+)
+PAUSED = (v1.HEALTH_STATE_NOT_READY, "generation is paused")
 
 # From good to bad; the state of the engine is the worst of its checks.
 SEVERITY = (
@@ -47,9 +54,10 @@ OTHER_ROLES = (v1.ENGINE_ROLE_PREFILL, v1.ENGINE_ROLE_DECODE)
 class ControlServicer(AdapterRpcs):
     """RPCs of profiles that the engine lacks are absent here, so they are UNIMPLEMENTED."""
 
-    def __init__(self, frontend: Frontend) -> None:
+    def __init__(self, frontend: Frontend, watch: LoadWatch) -> None:
         super().__init__(frontend.adapters)
         self._frontend = frontend
+        self._watch = watch
         self._probe = InferenceProbe(frontend)
 
     async def GetServerInfo(
@@ -62,6 +70,10 @@ class ControlServicer(AdapterRpcs):
         """The same as OpenEngineDiscovery.GetModelInfo."""
         return await get_model_info(self._frontend.deployment, request, context)
 
+    async def GetLoad(self, request: v1.GetLoadRequest, _context: Context) -> v1.LoadInfo:
+        """The same as OpenEngineObservability.GetLoad."""
+        return self._watch.load(include_per_rank=request.include_per_rank)
+
     async def Health(self, request: v1.HealthRequest, context: Context) -> v1.HealthResponse:
         """Diagnostics; runs one token through the model only when asked to."""
         if request.model and request.model not in self._frontend.deployment.model.names:
@@ -71,7 +83,9 @@ class ControlServicer(AdapterRpcs):
             message = "the engine's role is AGGREGATED"
             checks.append(_check("role", v1.HEALTH_STATE_NOT_READY, message))
         if request.include_inference_probe:
-            state, message = await self._probe.run()
+            state, message = PAUSED
+            if not self._frontend.pause.closed:
+                state, message = await self._probe.run()
             checks.append(_check("inference_probe", state, message))
         worst = max((check.state for check in checks), key=SEVERITY.index)
         return v1.HealthResponse(state=worst, checks=checks)
@@ -82,6 +96,8 @@ class ControlServicer(AdapterRpcs):
         reason = "the engine core has ended"
         if self._frontend.draining:
             reason = "shutting down"
+        elif self._frontend.pause.closed and self._frontend.engine.healthy:
+            reason = "generation is paused"
         elif self._frontend.engine.alive:
             reason = "the latest steps of the engine have all failed"
         return _check("engine", v1.HEALTH_STATE_NOT_READY, reason)
@@ -95,6 +111,8 @@ class ControlServicer(AdapterRpcs):
             await refuse(context, NO_SESSIONS)
         if target == "request_id" and not request.request_id:
             await refuse(context, invalid("request_id is empty, expected the id of a request"))
+        if self._refused(request):
+            await refuse(context, REFUSED)
         try:
             async with asyncio.timeout(ABORT_SECONDS):
                 if target == "all_requests":
@@ -102,6 +120,15 @@ class ControlServicer(AdapterRpcs):
                 return await self._abort_one(request.request_id, context)
         except TimeoutError:
             await refuse(context, NO_ANSWER)
+
+    def _refused(self, request: v1.AbortRequest) -> bool:
+        """Whether a fault of a test run hits the abort of one of the requests meant."""
+        frontend = self._frontend
+        ids = frontend.table.ids()
+        if request.HasField("request_id"):
+            ids &= {request.request_id}
+        kind = v1.FAULT_KIND_ABORT_REFUSED
+        return any(frontend.faults.take(kind, request_id) for request_id in ids)
 
     async def _abort_all(self) -> v1.AbortResponse:
         engine = self._frontend.engine

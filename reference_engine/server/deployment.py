@@ -1,8 +1,11 @@
 """What this engine serves, in one frozen place: advertised from here and enforced from here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
 
 from reference_engine.lora.limits import LoraLimits
+from reference_engine.server.load_limits import LoadLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class RequestLimits:
     max_stop_conditions: int = 64
     max_stop_text_bytes: int = 1024
     max_num_sequences: int = 8
+    supports_priority: bool = True
     max_top_n: int = 20
     prompt_candidates_all: bool = True
     finished_retention_ms: int = 60_000
@@ -48,9 +52,26 @@ class RequestLimits:
     guided_kinds: tuple[str, ...] = ()
 
 
+class PausedAdmission(Enum):
+    """What happens to new requests during a pause: refused, or accepted and run afterwards."""
+
+    REJECT = "reject"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class AdminLimits:
+    """What administration offers besides what every engine with the profile does."""
+
+    paused_admission: PausedAdmission = PausedAdmission.REJECT
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Everything that discovery tells. Capacities are those of all ranks together."""
+    """Everything that discovery tells. Capacities are those of all ranks together.
+
+    admin: None when the profile is switched off. testing: whether faults may be injected.
+    """
 
     instance_id: str
     version: str
@@ -62,6 +83,11 @@ class Deployment:
     max_running: int
     max_batched_tokens: int
     data_parallel_size: int = 1
+    load: LoadLimits = field(default_factory=partial(LoadLimits.of_streams, 64))
     lora: LoraLimits | None = None
+    admin: AdminLimits | None = None
+    testing: bool = False
+    configuration_epoch: int = 1
+    capability_revision: int = 1
     data_endpoint: Endpoint | None = None
     control_endpoint: Endpoint | None = None

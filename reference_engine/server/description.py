@@ -2,12 +2,22 @@
 
 from oe_wire import v1
 from reference_engine.lora.limits import LoraLimits
-from reference_engine.server.deployment import Deployment, Endpoint, RequestLimits
+from reference_engine.server.deployment import (
+    AdminLimits,
+    Deployment,
+    Endpoint,
+    PausedAdmission,
+    RequestLimits,
+)
+from reference_engine.server.load_limits import load_capabilities
 
 INFERENCE = "openengine.v1.Inference"
 CONTROL = "openengine.v1.Control"
 DISCOVERY = "openengine.v1.OpenEngineDiscovery"
 ADAPTERS = "openengine.v1.OpenEngineAdapters"
+ADMIN = "openengine.v1.OpenEngineAdmin"
+TESTING = "openengine.v1.OpenEngineTesting"
+OBSERVABILITY = "openengine.v1.OpenEngineObservability"
 HEALTH = "grpc.health.v1.Health"
 
 SCHEMA_REVISION = 1
@@ -15,10 +25,14 @@ SCHEMA_REVISION = 1
 # use take a 32 or 40 digit hexadecimal commit and refuse a tag name.
 SCHEMA_RELEASE = "768a93c7b44e40f28c692ad0b471a8f2"
 
-# One loaded configuration for the life of the process; nothing changes the set of legal requests.
-CONFIGURATION_EPOCH = 1
-CAPABILITY_REVISION = 1
+# What OpenEngineAdmin takes: advertised from here and enforced from here.
+PAUSE_MODES = (v1.PAUSE_MODE_ABORT, v1.PAUSE_MODE_WAIT, v1.PAUSE_MODE_KEEP)
+CACHE_KINDS = (v1.CACHE_KIND_PREFIX,)
 
+_ADMISSION = {
+    PausedAdmission.REJECT: v1.PAUSED_ADMISSION_REJECT,
+    PausedAdmission.HOLD: v1.PAUSED_ADMISSION_HOLD,
+}
 _TOP_N = v1.CANDIDATE_TOKEN_SELECTION_MODE_TOP_N
 _TOKEN_IDS = v1.CANDIDATE_TOKEN_SELECTION_MODE_TOKEN_IDS
 _ALL = v1.CANDIDATE_TOKEN_SELECTION_MODE_ALL
@@ -54,8 +68,8 @@ def server_info(deployment: Deployment) -> v1.ServerInfo:
 def engine_info(deployment: Deployment) -> v1.EngineInfo:
     """ServerInfo, whose fields have the same numbers and types, and what core 1.0 adds."""
     info = v1.EngineInfo.FromString(server_info(deployment).SerializeToString())
-    info.configuration_epoch = CONFIGURATION_EPOCH
-    info.capability_revision = CAPABILITY_REVISION
+    info.configuration_epoch = deployment.configuration_epoch
+    info.capability_revision = deployment.capability_revision
     info.started_at_unix_nanos = deployment.started_at_unix_nanos
     info.service_endpoints.extend(_service_endpoints(deployment))
     return info
@@ -66,10 +80,21 @@ def _service_endpoints(deployment: Deployment) -> list[v1.ServiceEndpoint]:
     data, control = deployment.data_endpoint, deployment.control_endpoint
     if data is None or control is None:
         return []
-    placed = [(INFERENCE, data), (CONTROL, control), (DISCOVERY, control), (HEALTH, control)]
-    if deployment.lora is not None:
-        placed.append((ADAPTERS, control))
+    placed = [(INFERENCE, data), *((name, control) for name in control_services(deployment))]
     return [_service_endpoint(service, endpoint) for service, endpoint in placed]
+
+
+def control_services(deployment: Deployment) -> tuple[str, ...]:
+    """What the listener of the control plane serves, and health tells of."""
+    return (
+        CONTROL,
+        DISCOVERY,
+        HEALTH,
+        OBSERVABILITY,
+        *([ADAPTERS] if deployment.lora else []),
+        *([ADMIN] if deployment.admin else []),
+        *([TESTING] if deployment.testing else []),
+    )
 
 
 def _service_endpoint(service: str, endpoint: Endpoint) -> v1.ServiceEndpoint:
@@ -109,7 +134,7 @@ def generation(limits: RequestLimits) -> v1.GenerationCapabilities:
         ),
         guided_decoding=_guided(limits),
         max_num_sequences=limits.max_num_sequences,
-        supports_priority=True,
+        supports_priority=limits.supports_priority,
         supports_stop_in_output=True,
         supports_cache_salt=True,
         supports_prefix_cache_bypass=True,
@@ -125,41 +150,54 @@ def _guided(limits: RequestLimits) -> v1.GuidedDecodingCapabilities:
 
 def capabilities(deployment: Deployment, model: str) -> v1.Capabilities:
     """Profiles and limits; `model` is a served name, or empty for the whole engine."""
+    name = deployment.model.name
     found = v1.Capabilities(
         profiles=[
-            v1.ServiceProfile(
-                name="core",
-                major=1,
-                minor=0,
-                models=[deployment.model.name],
-                roles=[v1.ENGINE_ROLE_AGGREGATED],
-                services=[INFERENCE, CONTROL, DISCOVERY, HEALTH],
-            )
+            _profile("core", name, INFERENCE, CONTROL, DISCOVERY, HEALTH),
+            _profile("scheduling_load", name, OBSERVABILITY, CONTROL),
         ],
         instance_id=deployment.instance_id,
-        model=deployment.model.name if model else "",
-        configuration_epoch=CONFIGURATION_EPOCH,
-        capability_revision=CAPABILITY_REVISION,
-        change_notices=[v1.CAPABILITY_CHANGE_NOTICE_RECONNECT],
+        model=name if model else "",
+        configuration_epoch=deployment.configuration_epoch,
+        capability_revision=deployment.capability_revision,
+        change_notices=[v1.CAPABILITY_CHANGE_NOTICE_LOAD_STREAM],
         core=_core(deployment.limits),
         generation=generation(deployment.limits),
+        observability=v1.ObservabilityCapabilities(load=load_capabilities(deployment.load)),
     )
     if deployment.lora is not None:
-        _add_adapters(found, deployment.model.name, deployment.lora)
+        _add_adapters(found, name, deployment.lora)
+    if deployment.admin is not None:
+        found.profiles.append(_profile("admin", name, ADMIN))
+        found.admin.CopyFrom(_admin(deployment.admin))
+    if deployment.testing:
+        found.profiles.append(_profile("testing", name, TESTING))
     return found
 
 
-def _add_adapters(found: v1.Capabilities, model: str, lora: LoraLimits) -> None:
-    found.profiles.append(
-        v1.ServiceProfile(
-            name="adapters",
-            major=1,
-            minor=0,
-            models=[model],
-            roles=[v1.ENGINE_ROLE_AGGREGATED],
-            services=[ADAPTERS, CONTROL],
-        )
+def _profile(profile: str, model: str, *services: str) -> v1.ServiceProfile:
+    return v1.ServiceProfile(
+        name=profile,
+        major=1,
+        minor=0,
+        models=[model],
+        roles=[v1.ENGINE_ROLE_AGGREGATED],
+        services=services,
     )
+
+
+def _admin(limits: AdminLimits) -> v1.AdminCapabilities:
+    return v1.AdminCapabilities(
+        operations=[v1.ADMIN_OPERATION_PAUSE, v1.ADMIN_OPERATION_RESET_CACHE],
+        pause_modes=PAUSE_MODES,
+        paused_admission=_ADMISSION[limits.paused_admission],
+        cache_kinds=CACHE_KINDS,
+        weight_update_requires_pause=True,
+    )
+
+
+def _add_adapters(found: v1.Capabilities, model: str, lora: LoraLimits) -> None:
+    found.profiles.append(_profile("adapters", model, ADAPTERS, CONTROL))
     found.adapters.CopyFrom(
         v1.AdapterCapabilities(
             max_loaded=lora.max_loaded,

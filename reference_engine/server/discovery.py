@@ -8,6 +8,7 @@ from oe_wire import v1
 from reference_engine.server.deployment import Deployment
 from reference_engine.server.description import capabilities, engine_info, model_info
 from reference_engine.server.rejection import invalid, model_not_found, refuse
+from reference_engine.server.revisions import Revisions
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -24,10 +25,14 @@ async def get_model_info(
 
 
 class DiscoveryServicer:
-    """Answers from the deployment alone: no inference, no load."""
+    """Answers from the deployment in force alone: no inference, no load."""
 
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
+    def __init__(self, revisions: Revisions) -> None:
+        self._revisions = revisions
+
+    @property
+    def _deployment(self) -> Deployment:
+        return self._revisions.current
 
     async def GetEngineInfo(
         self, _request: v1.GetEngineInfoRequest, _context: Context

@@ -75,10 +75,16 @@ class InferenceServicer:
         problem = problem or frontend.admission_problem(request.request_id, rank)
         if problem is not None:
             return problem
-        ours = to_request(request, prompt, priority_of(metadata), grammar, adapter)
-        stream = frontend.engine.submit(ours, rank)
+        priority = priority_of(metadata) if frontend.deployment.limits.supports_priority else 0
+        ours = to_request(request, prompt, priority, grammar, adapter)
+        stream = frontend.engine.submit(ours, rank, self._fail_after(request))
         frontend.table.add(request.request_id, stream)
         return stream
+
+    def _fail_after(self, request: v1.GenerateRequest) -> int | None:
+        """Tokens after which a fault of a test run hits the request; None when none does."""
+        fault = self._frontend.faults.take(v1.FAULT_KIND_REQUEST_FAILS, request.request_id)
+        return None if fault is None else fault.after_tokens
 
     async def _prompt(self, request: v1.GenerateRequest) -> list[int]:
         if request.HasField("token_ids"):

@@ -23,15 +23,20 @@ TOTAL_FIELDS = RANK_FIELDS | {
 
 
 class LoadClock:
-    """Unix time that never goes back, whatever is done to the machine's clock."""
+    """Unix time that never goes back nor stands still, whatever is done to the machine's clock.
+
+    After the machine's clock was set back it stays ahead of it.
+    """
 
     def __init__(self) -> None:
-        self._latest = 0
+        self._offset = 0
 
     def now(self) -> int:
         """Nanoseconds since 1970."""
-        self._latest = max(self._latest, time.time_ns())
-        return self._latest
+        # In this order: a pause between the two makes the offset too small, which max() forgets.
+        offset = time.time_ns() - time.monotonic_ns()
+        self._offset = max(self._offset, offset)
+        return time.monotonic_ns() + self._offset
 
 
 def load_info(

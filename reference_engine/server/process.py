@@ -22,6 +22,7 @@ from reference_engine.ranks.rank import Rank
 from reference_engine.ranks.start import start_ranks
 from reference_engine.ranks.worker import RankSetup
 from reference_engine.server.app import App, ServeOptions
+from reference_engine.server.deployment import AdminLimits, PausedAdmission
 from reference_engine.server.listen import TlsFiles, parse_address
 from reference_engine.server.process_options import ProcessOptions
 
@@ -106,8 +107,17 @@ def _serve_options(options: ProcessOptions) -> ServeOptions:
         tls=_tls_files(options),
         aliases=options.aliases,
         stall_timeout_ms=options.stall_timeout_ms,
+        probe_timeout_ms=options.probe_timeout_ms,
+        max_watch_streams=options.max_watch_streams,
         adapters=tuple(map(_adapter, options.loras)),
+        admin=_admin_limits(options),
+        testing=options.testing,
     )
+
+
+def _admin_limits(options: ProcessOptions) -> AdminLimits | None:
+    """None when administration is switched off."""
+    return AdminLimits(PausedAdmission(options.paused_admission)) if options.admin else None
 
 
 def _adapter(option: str) -> tuple[str, str]:

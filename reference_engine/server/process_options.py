@@ -26,10 +26,14 @@ class ProcessOptions:
     device: str = "auto"
     dtype: str = "auto"
     stall_timeout_ms: int = 30_000
+    probe_timeout_ms: int = 10_000
+    max_watch_streams: int = 64
     data_parallel_size: int = 1
     loras: tuple[str, ...] = ()
     max_loras: int = 8
     max_resident_loras: int | None = None
     max_lora_rank: int = 64
     lora_root: Path | None = None
+    admin: bool = True
+    paused_admission: str = "reject"
     testing: bool = False

@@ -73,6 +73,18 @@ UNAVAILABLE = Rejection(
     "the engine takes no new requests: it is shutting down or its core has ended",
     retryable=True,
 )
+NO_BLOCKS = Rejection(
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+    v1.ERROR_CODE_OVERLOADED,
+    "no block of the KV cache is free, expected fewer requests at a time",
+    retryable=True,
+)
+PAUSED = Rejection(
+    grpc.StatusCode.UNAVAILABLE,
+    v1.ERROR_CODE_OVERLOADED,
+    "generation is paused, expected to be asked again after it has been resumed",
+    retryable=True,
+)
 UNKNOWN_REQUEST = Rejection(
     grpc.StatusCode.NOT_FOUND,
     v1.ERROR_CODE_REQUEST_NOT_FOUND,

@@ -26,7 +26,10 @@ from tests.reference_engine.server.running import (
 CONTROL = "openengine.v1.Control"
 DISCOVERY = "openengine.v1.OpenEngineDiscovery"
 HEALTH = "grpc.health.v1.Health"
-SERVICES = ["openengine.v1.Inference", CONTROL, DISCOVERY, HEALTH]
+CORE_SERVICES = ["openengine.v1.Inference", CONTROL, DISCOVERY, HEALTH]
+ADMIN = "openengine.v1.OpenEngineAdmin"
+OBSERVABILITY = "openengine.v1.OpenEngineObservability"
+SERVICES = [*CORE_SERVICES, ADMIN, OBSERVABILITY]
 Status = health.HealthCheckResponse
 
 
@@ -68,17 +71,18 @@ def test_model_info(engine, service):
 
 
 def test_capabilities(engine):
-    """Engine and model scope agree; only core is advertised, with its submessages."""
+    """Engine and model scope agree; what is advertised comes with its submessages."""
     name = f"{DISCOVERY}/GetCapabilities"
     whole = engine.call(name, v1.GetCapabilitiesRequest()).message
     model = engine.call(name, v1.GetCapabilitiesRequest(model="default")).message
     assert (whole.model, model.model) == ("", "fake")
     whole.model = model.model
     assert whole == model
-    assert [(one.name, one.major) for one in whole.profiles] == [("core", 1)]
-    assert sorted(whole.profiles[0].services) == sorted(SERVICES)
+    names = [(one.name, one.major) for one in whole.profiles]
+    assert set(names) == {("core", 1), ("scheduling_load", 1), ("admin", 1)}
+    assert sorted(whole.profiles[0].services) == sorted(CORE_SERVICES)
     present = {field.name for field, _ in whole.ListFields()}
-    assert not present & {"observability", "kv", "adapters", "admin", "tasks", "encoder"}
+    assert not present & {"kv", "adapters", "tasks", "encoder"}
     info = engine.call(f"{CONTROL}/GetModelInfo", v1.GetModelInfoRequest(model="fake")).message
     assert whole.generation == info.generation
     unknown = engine.call(name, v1.GetCapabilitiesRequest(model="nope"))
@@ -228,7 +232,8 @@ def test_stuck_engine():
     """A probe of an engine that makes no progress says DEGRADED within its limit."""
     model = GatedModel()
     with serving(fake_model(model), SMALL) as engine:
-        probe = InferenceProbe(engine.app.frontend, seconds=0.05)
+        engine.app.frontend.probe_seconds = 0.05
+        probe = InferenceProbe(engine.app.frontend)
         state, _ = asyncio.run_coroutine_threadsafe(probe.run(), engine.loop).result(LIMIT)
         assert state == v1.HEALTH_STATE_DEGRADED
         model.gate.set()
@@ -248,6 +253,8 @@ def test_two_listeners():
                 CONTROL: engine.app.control_address,
                 DISCOVERY: engine.app.control_address,
                 HEALTH: engine.app.control_address,
+                ADMIN: engine.app.control_address,
+                OBSERVABILITY: engine.app.control_address,
             }
             assert len(info.service_endpoints) == len(places)
             absent = engine.call(f"{CONTROL}/Health", v1.HealthRequest())

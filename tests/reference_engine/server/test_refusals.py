@@ -196,9 +196,9 @@ def test_oversized_message(engine):
 @pytest.mark.parametrize(
     "name",
     [
-        "openengine.v1.Control/GetLoad",
+        "openengine.v1.Control/GetKvEventSources",
         "openengine.v1.Control/ListLoras",
-        "openengine.v1.OpenEngineObservability/GetLoad",
+        "openengine.v1.OpenEngineKv/GetKvEventSources",
         "openengine.v1.OpenEngineTasks/Embed",
     ],
 )
