@@ -4,71 +4,20 @@ Requests end in every way that there is: at their limit, by a stop, aborted, can
 """
 
 import argparse
-import random
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import grpc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.served import Served, serve
-from oe_wire import v1
-from oe_wire.services import METHODS
+from bench.served import serve
+from bench.traffic import ORDERLY, Client
 
 MIB = 1024 * 1024
 # Few blocks are all in use soon: untouched ones of a large cache become resident one by one.
 KV_BLOCKS = "1024"
-CALL_SECONDS = 60.0
-
-
-class Client:
-    """Makes the requests. Their order and kinds are the same in every run."""
-
-    def __init__(self, served: Served, channel: grpc.Channel) -> None:
-        self._model = served.model
-        self._generate = _method(channel, "openengine.v1.Inference/Generate")
-        self._abort = _method(channel, "openengine.v1.Control/Abort")
-
-    def request(self, number: int) -> str:
-        """Make one request; how it ended."""
-        choice = random.Random(number)  # noqa: S311  # reproducible, not secret
-        request = v1.GenerateRequest(request_id=f"r{number}", model=self._model)
-        request.token_ids.ids.extend(choice.choices(range(300, 900), k=choice.randint(1, 64)))
-        request.stopping.max_tokens = choice.randint(1, 12)
-        request.sampling.num_sequences = choice.choice((1, 1, 1, 3))
-        request.response.return_output_logprobs = choice.random() < 0.2
-        way = choice.choice(("read", "read", "read", "abort", "cancel", "refused"))
-        if way in ("abort", "cancel"):
-            request.stopping.max_tokens = 200
-            request.stopping.ignore_eos = True
-        if way == "refused":
-            request.sampling.top_p = 2.0
-        call = self._generate(request, timeout=CALL_SECONDS)
-        with suppress(grpc.RpcError):
-            if way in ("abort", "cancel"):
-                next(call)
-            if way == "abort":
-                self._abort(v1.AbortRequest(request_id=request.request_id), timeout=CALL_SECONDS)
-            if way == "cancel":
-                call.cancel()
-            for _ in call:
-                pass
-        code = call.code().name
-        expected = {"cancel": ("CANCELLED", "OK"), "refused": ("INVALID_ARGUMENT",)}
-        if code not in expected.get(way, ("OK",)):
-            raise RuntimeError(f"request {number} ({way}) ended with {code}: {call.details()}")
-        return way
-
-
-def _method(channel: grpc.Channel, name: str) -> Callable[..., Any]:
-    method = METHODS[name]
-    kind = channel.unary_stream if method.server_streaming else channel.unary_unary
-    return kind(method.path, method.request.SerializeToString, method.response.FromString)
 
 
 def main() -> int:
@@ -84,7 +33,7 @@ def main() -> int:
         grpc.insecure_channel(served.address) as channel,
         ThreadPoolExecutor(32) as pool,
     ):
-        client = Client(served, channel)
+        client = Client(served, channel, ORDERLY)
         sizes = [served.memory()]
         print(f"{0:>8} requests: {sizes[0] / MIB:8.1f} MiB resident", flush=True)
         for first in range(0, options.requests, part):

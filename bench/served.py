@@ -27,11 +27,14 @@ _numbers = itertools.count()
 
 @dataclass(slots=True)
 class Served:
-    """A serving process. `model` is the name it serves."""
+    """A serving process. `model` is the name it serves. stall_seconds: after which it gives up a
+    stream that is not read.
+    """
 
     model: str
     address: str
     pid: int
+    stall_seconds: float = 30.0
 
     def memory(self) -> int:
         """Resident bytes now."""
@@ -89,7 +92,10 @@ def serve(model: str, *options: str) -> Iterator[Served]:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"oe-engine serve did not start: code {process.returncode}")
                 time.sleep(0.05)
-            yield Served(model, json.loads(ready.read_text())["address"], process.pid)
+            served = Served(model, json.loads(ready.read_text())["address"], process.pid)
+            if "--stall-timeout-ms" in options:
+                served.stall_seconds = int(options[options.index("--stall-timeout-ms") + 1]) / 1000
+            yield served
         finally:
             process.terminate()
             process.wait()

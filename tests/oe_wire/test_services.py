@@ -84,6 +84,13 @@ def test_method_data() -> None:
         GENERATE.name = "Other"  # type: ignore[misc]
 
 
+class AioWriting:
+    """A stream that writes instead of yielding."""
+
+    async def Generate(self, request: v1.GenerateRequest, context: Any) -> None:
+        await context.write(v1.GenerateResponse(request_id=request.request_id))
+
+
 def test_services_and_methods_agree() -> None:
     """METHODS is SERVICES flattened: 12 services of ours and the standard health service."""
     assert len(SERVICES) == 13
@@ -116,6 +123,60 @@ def test_sync_server() -> None:
     assert [(event.request_id, event.token.text) for event in events] == [("r", "a"), ("r", "b")]
     assert info.model_id == "m"
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+MALFORMED = b"\xff" * 16
+
+
+def test_malformed_bytes_on_a_sync_server() -> None:
+    """INVALID_ARGUMENT, from unary and streaming RPCs alike; the servicer is not called."""
+    with ThreadPoolExecutor(2) as threads:
+        server = grpc.server(threads)
+        server.add_generic_rpc_handlers(
+            (
+                handlers("openengine.v1.Inference", SyncInference()),
+                handlers("openengine.v1.OpenEngineDiscovery", SyncDiscovery()),
+            )
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            for method in (GENERATE, GET_MODEL_INFO):
+                with pytest.raises(grpc.RpcError) as refused:
+                    list(channel.unary_stream(method.path)(MALFORMED, timeout=LIMIT_S))
+                assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                assert method.request.DESCRIPTOR.full_name in refused.value.details()
+        server.stop(None).wait(LIMIT_S)
+
+
+@pytest.mark.parametrize("inference", [AioInference(), AioWriting()])
+def test_malformed_bytes_on_an_aio_server(
+    inference: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same for coroutines and generators, and without a word in the log."""
+
+    async def talk() -> list[grpc.StatusCode]:
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers(
+            (
+                handlers("openengine.v1.Inference", inference),
+                handlers("openengine.v1.OpenEngineDiscovery", AioDiscovery()),
+            )
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+                calls = [
+                    channel.unary_stream(method.path)(MALFORMED, timeout=LIMIT_S)
+                    for method in (GENERATE, GET_MODEL_INFO)
+                ]
+                return [await call.code() for call in calls]
+        finally:
+            await server.stop(None)
+
+    assert asyncio.run(talk()) == [grpc.StatusCode.INVALID_ARGUMENT] * 2
+    assert caplog.text == ""
 
 
 def test_aio_server() -> None:
