@@ -97,7 +97,7 @@ FILE = click.Path(path_type=Path)
     type=click.IntRange(4, 1024),
     default=64,
     show_default=True,
-    help="WatchLoad streams at once; from 200 on their intervals become longer",
+    help="WatchLoad streams at once; beyond 100 their intervals become longer",
 )
 @click.option(
     "--lora",

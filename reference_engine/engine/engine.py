@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from reference_engine.engine.core import Emitted, EngineCore, OpenRequest
-from reference_engine.engine.guard import ENDED, FAULT, Guard
+from reference_engine.engine.guard import BROKEN, ENDED, FAULT, Guard
 from reference_engine.engine.load import LoadSnapshot
 from reference_engine.engine.operation import Operation
 from reference_engine.engine.output import Event, RequestFailed, is_last
@@ -192,7 +192,7 @@ class Engine:
     def _operate(
         self, operation: Operation, fault: str | None, answer: asyncio.Future[str | None]
     ) -> list[Emitted]:
-        failure: str | None = FAULT
+        failure: str | None = BROKEN
         try:
             events = self._core.operate(operation) if fault is None else []
             failure = fault

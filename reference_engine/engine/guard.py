@@ -9,6 +9,7 @@ log = logging.getLogger(__name__)
 
 FAULT = "the engine failed while it computed this request"
 ENDED = "the engine core has ended"
+BROKEN = "the engine failed while it carried out the operation"
 # One bad batch is bad luck. A cause that outlives three, such as a broken device, stays.
 MOST_FAILURES = 3
 

@@ -14,7 +14,7 @@ import torch
 from reference_engine.engine.build import build_core
 from reference_engine.engine.config import EngineConfig
 from reference_engine.engine.core import Emitted, EngineCore, OpenRequest
-from reference_engine.engine.guard import FAULT, Guard
+from reference_engine.engine.guard import BROKEN, Guard
 from reference_engine.engine.output import RequestFailed
 from reference_engine.errors import EngineException
 from reference_engine.guided.guides import Guides
@@ -135,7 +135,7 @@ class Worker:
         return []
 
     def _operate(self, command: Operate) -> list[Emitted]:
-        failure: str | None = FAULT
+        failure: str | None = BROKEN
         try:
             events = self._core.operate(command.operation) if command.fault is None else []
             failure = command.fault

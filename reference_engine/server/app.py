@@ -168,10 +168,7 @@ class App:
             guides=GuideCompiler(guides),
             adapters=adapter_registry(loaded.config, config.lora, group, config.max_waiting),
             probe_seconds=options.probe_timeout_ms / 1000,
-            pause=Pause(
-                holds_new=options.admin is not None
-                and options.admin.paused_admission is PausedAdmission.HOLD
-            ),
+            pause=Pause(holds_new=_holds_new(options.admin)),
         )
         await load_at_start(frontend.adapters, options.adapters)
         names = ("", INFERENCE, *control_services(frontend.deployment))
@@ -245,6 +242,10 @@ class App:
         await asyncio.gather(*(server.stop(CANCEL_SECONDS) for server in self._distinct_servers()))
         await asyncio.to_thread(engine.stop)
         self.frontend.guides.close()
+
+
+def _holds_new(admin: AdminLimits | None) -> bool:
+    return admin is not None and admin.paused_admission is PausedAdmission.HOLD
 
 
 def _version() -> str:

@@ -192,7 +192,6 @@ def _admin(limits: AdminLimits) -> v1.AdminCapabilities:
         pause_modes=PAUSE_MODES,
         paused_admission=_ADMISSION[limits.paused_admission],
         cache_kinds=CACHE_KINDS,
-        weight_update_requires_pause=True,
     )
 
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from oe_wire import v1
 
 # A message of one stream costs about 70 us of a thread that generation needs as well. Streams
-# together get one every 2 ms, so 3.5 % of it, however many there are and whatever they wish.
-MESSAGE_MS = 2
+# together get one every 4 ms, so 2 % of it, however many there are and whatever they wish. Up to
+# 25 of them still have one every 100 ms.
+MESSAGE_MS = 4
 # Messages in a row: half the cost of single ones, and 2 ms in which nothing else is served.
 BURST = 32
 # The load is looked at this often, or once for each burst when there are more messages.
 PERIOD_MS = 10
-# A stream waits for its turn by so much beyond its interval: 1 s would be allowed.
-MOST_LATE_MS = 800
 # Changes of the capabilities have to be on every stream within 2 s.
 LONGEST_INTERVAL_MS = 1_500
 
@@ -32,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """An engine with more streams promises less to each: all of them have to get their turn."""
+    """sample_period_ms: a stream gets its turn at least this often, when all of them are open."""
 
     max_watch_streams: int
     sample_period_ms: int
@@ -43,16 +42,14 @@ class LoadLimits:
     def of_streams(cls, most: int) -> "LoadLimits":
         """The promises that can be kept to so many streams, 4 to 1024.
 
-        A round of all takes 2 ms each. Snapshots may be late by MOST_LATE_MS, heartbeats by half
-        their interval or by 500 ms; a heartbeat is due at least two rounds after the last message.
+        Heartbeats may be late by half their interval or by 500 ms: a round has to fit into that.
         """
-        round_ms = most * MESSAGE_MS
-        shortest = max(PERIOD_MS, round_ms - MOST_LATE_MS)
+        round_ms = max(PERIOD_MS, most * MESSAGE_MS)
         silence = 100 if round_ms <= 400 else round_ms * 5 // 2
         return cls(
             max_watch_streams=most,
-            sample_period_ms=max(PERIOD_MS, min(most, BURST) * MESSAGE_MS),
-            min_interval=Interval(shortest, max(100, shortest), LONGEST_INTERVAL_MS),
+            sample_period_ms=round_ms,
+            min_interval=Interval(PERIOD_MS, 100, LONGEST_INTERVAL_MS),
             heartbeat=Interval(silence, max(1_000, silence), 60_000),
         )
 

@@ -7,7 +7,7 @@ import grpc
 
 from oe_wire import v1
 from reference_engine.server.frontend import Frontend
-from reference_engine.server.rejection import UNAVAILABLE, invalid, refuse
+from reference_engine.server.rejection import UNAVAILABLE, Rejection, invalid, refuse
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
@@ -36,15 +36,10 @@ class TestingServicer:
         self, request: v1.InjectFaultRequest, context: Context
     ) -> v1.InjectFaultResponse:
         """Arm a fault; one that hits a running request, or the whole engine, takes effect now."""
-        if request.kind not in KINDS:
-            await refuse(context, invalid("kind is not one that this engine can fail with"))
-        if request.HasField("stage_id"):
-            await refuse(context, invalid("stage_id is set, but this engine has no stages"))
-        if request.HasField("request_id") and not request.request_id:
-            await refuse(context, invalid("request_id is empty, expected an id or no request_id"))
         frontend = self._frontend
-        if frontend.draining:
-            await refuse(context, UNAVAILABLE)
+        problem = UNAVAILABLE if frontend.draining else _problem(request)
+        if problem is not None:
+            await refuse(context, problem)
         fault = frontend.faults.arm(
             request.kind,
             request.request_id if request.HasField("request_id") else None,
@@ -90,3 +85,13 @@ class TestingServicer:
             configuration_epoch=deployment.configuration_epoch,
             capability_revision=deployment.capability_revision,
         )
+
+
+def _problem(request: v1.InjectFaultRequest) -> Rejection | None:
+    if request.kind not in KINDS:
+        return invalid("kind is not one that this engine can fail with")
+    if request.HasField("stage_id"):
+        return invalid("stage_id is set, but this engine has no stages")
+    if request.HasField("request_id") and not request.request_id:
+        return invalid("request_id is empty, expected an id or no request_id")
+    return None

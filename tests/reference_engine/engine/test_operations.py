@@ -1,6 +1,7 @@
 """What an administrator does to a core, and faults of test runs: what stays, what comes back."""
 
 import random
+from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from reference_engine.engine.core import INJECTED
 from reference_engine.engine.operation import Operation
 from reference_engine.engine.output import FinishReason, OutputFinished, RequestFailed
 from tests.reference_engine.engine.fakes import (
+    Collected,
     ScriptModel,
     build,
     collect,
@@ -30,11 +32,16 @@ def cached(built, prompt: bytes) -> int:
     return outcome.finish().usage.cached_prompt_tokens
 
 
-@settings(max_examples=60, deadline=None)
+@cache
+def alone() -> list[Collected]:
+    """What each of REQUESTS gives in an engine of its own."""
+    return [run(build(random_model()).core, one)[0] for one in REQUESTS]
+
+
+@settings(max_examples=25, deadline=None)
 @given(st.lists(ACTIONS, max_size=60))
 def test_holding_changes_no_token(actions):
     """Whatever is held, released and cleared, each request gives what it gives alone."""
-    expected = [run(build(random_model()).core, one)[0] for one in REQUESTS]
     built = build(random_model(), max_batched_tokens=16)
     core, waiting, opened, emitted = built.core, list(REQUESTS), [], []
     for action in [*actions, "add", "add", "add", Operation.RELEASE]:
@@ -46,7 +53,7 @@ def test_holding_changes_no_token(actions):
             emitted += core.step()
     while core.busy:
         emitted += core.step()
-    for one, wanted in zip(opened, expected, strict=True):
+    for one, wanted in zip(opened, alone(), strict=True):
         found = collect(one, emitted)
         for index in range(one.request.num_sequences):
             assert found.ids(index) == wanted.ids(index)
@@ -144,7 +151,7 @@ def test_clear_cache():
 
 def test_fail_after():
     """The request ends with an error behind exactly so many tokens, all delivered and counted."""
-    alone = run(build(random_model()).core, request(max_tokens=20, ignore_eos=True))[0]
+    expected = run(build(random_model()).core, request(max_tokens=20, ignore_eos=True))[0].ids()
     for tokens in (0, 1, 7):
         built = build(random_model())
         opened = built.core.add(request(max_tokens=20, ignore_eos=True), fail_after=tokens)
@@ -156,9 +163,9 @@ def test_fail_after():
         error = found.events[-1]
         assert isinstance(error, RequestFailed)
         assert error.message == INJECTED
-        assert found.ids() == alone.ids()[:tokens]
+        assert found.ids() == expected[:tokens]
         assert (error.usage and error.usage.completion_tokens) == (tokens or None)
-        assert collect(other, emitted).ids() == alone.ids()
+        assert collect(other, emitted).ids() == expected
         assert built.pool.num_used == 0
         assert built.core.load.running_requests == 0
 

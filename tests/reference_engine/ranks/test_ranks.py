@@ -238,3 +238,30 @@ def test_stop_before_start():
     (one,) = start_ranks(1, RankSetup(models.load, CONFIG, threads=1))
     one.stop()
     assert not one._process.is_alive()
+
+
+def test_the_load_of_each_rank(engine):
+    """GetLoad gives every rank, a stream the ones that it was asked for; totals are of all."""
+    observability = "openengine.v1.OpenEngineObservability"
+    assert eventually(lambda: idle(engine))
+    watch = v1.WatchLoadRequest(
+        min_interval_ms=0, include_per_rank=True, data_parallel_ranks=[1, 1]
+    )
+    stream = engine.start(f"{observability}/WatchLoad", watch)
+    assert list(next(stream).settings.data_parallel_ranks) == [1]
+    calls = [engine.start_generate(long_request(), metadata=rank(number)) for number in (0, 1)]
+    for call in calls:
+        next(call)
+    last = next(one for one in stream if one.snapshot.load.running_requests == 2).snapshot.load
+    assert [(one.data_parallel_rank, one.running_requests) for one in last.ranks] == [(1, 1)]
+    request = v1.GetLoadRequest(include_per_rank=True)
+    load = engine.call(f"{observability}/GetLoad", request).message
+    assert [one.data_parallel_rank for one in load.ranks] == [0, 1]
+    assert [one.running_requests for one in load.ranks] == [1, 1]
+    assert load.used_kv_blocks == sum(one.used_kv_blocks for one in load.ranks)
+    for call in (stream, *calls):
+        call.cancel()
+    unknown = v1.WatchLoadRequest(include_per_rank=True, data_parallel_ranks=[2])
+    refused = engine.call(f"{observability}/WatchLoad", unknown)
+    assert refused.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert eventually(lambda: idle(engine))

@@ -488,3 +488,23 @@ def test_a_worker_that_does_not_answer(monkeypatch):
         assert (state(engine).scheduler, status(engine)) == (RUNNING, SERVING)
         model.gate.set()
         assert finish(call).ends()[0].reason == v1.FINISH_REASON_LENGTH
+
+
+def test_an_operation_that_throws(monkeypatch, caplog):
+    """It fails the call and the open requests, whose state nobody knows; the engine goes on."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    with serving(fake_model(), CONFIG, options()) as engine:
+        call = engine.start_generate(long_request())
+        next(call)
+        with monkeypatch.context() as patch:
+            patch.setattr("reference_engine.engine.prefix_cache.PrefixCache.clear", broken)
+            failed = reset(engine)
+        assert failed.code is grpc.StatusCode.INTERNAL
+        assert failed.details.startswith("rank 0: the engine failed")
+        assert finish(call).messages[-1].error.code == v1.ERROR_CODE_INTERNAL
+        assert reset(engine).code is OK
+        assert engine.generate(generate_request()).code is OK
+    assert "out of order" in caplog.text

@@ -219,7 +219,7 @@ def test_engine_wedged(engine):
     assert status(engine) == SERVING
     assert state(engine).in_flight_requests == 2
     assert diagnosis(engine).state == v1.HEALTH_STATE_READY
-    assert engine.app.frontend.engine.load is before
+    assert engine.app.frontend.engine.load == before
     clear(engine)
     assert finish(late).code is OK
     assert diagnosis(engine, probe=True).state == v1.HEALTH_STATE_READY
@@ -258,7 +258,7 @@ def test_abort_refused(engine, everything, named):
     def abort() -> Outcome:
         if not everything:
             return engine.abort(request.request_id)
-        target = v1.AbortRequest(all_requests=True)
+        target = v1.AbortRequest(all_requests=v1.AllRequests())
         return engine.call("openengine.v1.Control/Abort", target)
 
     refused = abort()

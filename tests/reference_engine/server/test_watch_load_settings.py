@@ -92,12 +92,12 @@ def test_a_bad_choice_of_ranks(per_rank, ranks):
     assert found.status.name == "INVALID_ARGUMENT"
 
 
-@pytest.mark.parametrize("streams", [4, 64, 200, 201, 404, 405, 1000, 1024])
+@pytest.mark.parametrize("streams", [4, 64, 100, 101, 1000, 1024])
 def test_what_is_advertised(streams):
     """The bounds are in order and leave time for a round; the required fields are reported."""
     load = load_capabilities(LoadLimits.of_streams(streams))
     round_ms = streams * MESSAGE_MS
-    assert round_ms <= load.min_interval_floor_ms + load.sample_period_ms + 1000
+    assert round_ms <= load.sample_period_ms
     assert round_ms < max(500, load.heartbeat_floor_ms / 2)
     for name in ("min_interval", "heartbeat"):
         bounds = [getattr(load, f"{name}_{bound}_ms") for bound in ("floor", "default", "ceiling")]
@@ -106,5 +106,5 @@ def test_what_is_advertised(streams):
         load.reported_fields
     )
     assert load.max_watch_streams == streams
-    if streams <= 200:
+    if streams <= 100:
         assert (load.min_interval_default_ms, load.heartbeat_default_ms) == (100, 1000)
