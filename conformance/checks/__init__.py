@@ -9,9 +9,15 @@ from importlib import import_module
 from types import MappingProxyType, ModuleType
 
 from conformance.checks.check import Check
+from conformance.model.client import client_set
 from conformance.model.registry import default_registry
 
-PACKAGES = ("conformance.checks.core",)
+PACKAGES = (
+    "conformance.checks.admin",
+    "conformance.checks.core",
+    "conformance.checks.scheduling_load",
+    "conformance.checks.testing",
+)
 
 
 @cache
@@ -20,12 +26,23 @@ def all_checks() -> Mapping[str, Check]:
 
     Raises ImportError as `collect` does, for the ids of the shipped profiles.
     """
-    modules = [
-        import_module(f"{package}.{module.name}")
-        for package in PACKAGES
-        for module in pkgutil.iter_modules(import_module(package).__path__)
-    ]
+    modules = [module for package in PACKAGES for module in _modules(package)]
     return collect(default_registry().by_id, modules)
+
+
+@cache
+def client_checks(client: str) -> Mapping[str, Check]:
+    """Every check of what one client needs; no profile has them.
+
+    Raises ConfigError for an unknown client and ImportError as `collect` does.
+    """
+    known = {need.id for need in client_set(client).needs}
+    return collect(known, _modules(f"conformance.checks.client_{client}"))
+
+
+def _modules(package: str) -> list[ModuleType]:
+    found = pkgutil.iter_modules(import_module(package).__path__)
+    return [import_module(f"{package}.{module.name}") for module in found]
 
 
 def collect(known: Container[str], modules: Iterable[ModuleType]) -> Mapping[str, Check]:

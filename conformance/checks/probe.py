@@ -8,59 +8,36 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NoReturn, cast
+from typing import cast
 
 import grpc
 from google.protobuf.message import Message
 
-from conformance.checks.violation import NotJudged, Tolerated, Violation
+from conformance.checks.base import POLL_SECONDS, BaseProbe, CaseLog, Interrupted, Spending
 from conformance.errors import UnreachableError
 from conformance.laws import judge
-from conformance.laws.law import GENERATE, Finding, Ruling
+from conformance.laws.errors import BLAMELESS
+from conformance.laws.law import GENERATE
 from conformance.model.case import FRESH_ID, Case
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
 from conformance.wire.pace import Pace
+from conformance.wire.slow_call import SlowCall
 from conformance.wire.transcript import Metadata, Origin, Transcript
 from oe_wire import v1
-from oe_wire.services import METHODS
+from oe_wire.services import METHODS, Method
 
-# Between two looks at a condition: short against any limit (seconds), long against a call (ms).
-POLL_SECONDS = 0.05
-
-
-@dataclass(slots=True)
-class Spending:
-    """What a check has cost so far, and the most it may cost."""
-
-    max_requests: int
-    max_tokens: int
-    requests: int = 0
-    tokens: int = 0
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether one of the limits is reached."""
-        return self.requests >= self.max_requests or self.tokens >= self.max_tokens
+__all__ = ["POLL_SECONDS", "CaseLog", "Interrupted", "Probe", "Spending", "describe"]
 
 
-@dataclass(slots=True)
-class CaseLog:
-    """The calls of one case, and what each law said about them."""
-
-    transcripts: list[Transcript] = field(default_factory=list)
-    rulings: dict[str, list[tuple[Ruling, Transcript]]] = field(default_factory=dict)
-
-
-class Probe:
+class Probe(BaseProbe[Transcript, Declared]):
     """The hands of one check in one worker.
 
     declared: what the engine said about itself. pace: time limits. methods: full names of all RPCs
-    that the check has called. stop: set when the run ends early; every call then raises
+    that the check has called. faulty: a fault is armed on purpose, so a failure of the engine says
+    nothing about the request. stop: set when the run ends early; every call then raises
     Interrupted. listener: told every finished call.
     """
 
@@ -74,14 +51,10 @@ class Probe:
         stop: threading.Event,
         listener: Callable[[Transcript], None] = lambda _: None,
     ) -> None:
-        self.requirement = requirement
+        super().__init__(requirement, declared, spending, stop)
         self.connection = connection
-        self.declared = declared
         self.pace = pace
-        self.spending = spending
-        self.log = CaseLog()
-        self.methods: set[str] = set()
-        self._stop = stop
+        self.faulty = False
         self._listener = listener
         self._live: list[LiveCall] = []
 
@@ -97,15 +70,31 @@ class Probe:
         self, name: str, request: Message, *, metadata: Metadata = (), deadline: float | None = None
     ) -> LiveCall:
         """Start a call and return while it runs; `finish` must be called on it."""
+        method = self._begin(name)
+        limit = self.limit(request) if deadline is None else deadline
+        live = self.connection.start(method, request, metadata=metadata, deadline=limit)
+        self._live.append(live)
+        return live
+
+    def start_slow(
+        self, name: str, request: Message, *, metadata: Metadata = (), deadline: float | None = None
+    ) -> SlowCall:
+        """As `start`, for a call whose reader can stop reading; it has to read on, or be
+        cancelled, before `finish`.
+        """
+        method = self._begin(name)
+        limit = self.limit(request) if deadline is None else deadline
+        live = self.connection.start_slow(method, request, metadata=metadata, deadline=limit)
+        self._live.append(live)
+        return live
+
+    def _begin(self, name: str) -> Method:
         if self._stop.is_set():
             raise Interrupted
         full_name = name if "." in name else f"openengine.v1.{name}"
-        limit = self.limit(request) if deadline is None else deadline
         self.spending.requests += 1
         self.methods.add(full_name)
-        live = self.connection.start(METHODS[full_name], request, metadata=metadata, deadline=limit)
-        self._live.append(live)
-        return live
+        return METHODS[full_name]
 
     def finish(self, live: LiveCall) -> Transcript:
         """Wait for the end of a call; record and judge it. Raises UnreachableError when the
@@ -127,6 +116,8 @@ class Probe:
         self.spending.tokens += _tokens(transcript)
         self.log.transcripts.append(transcript)
         for requirement, ruling in judge(transcript, self.declared).items():
+            if self.faulty and requirement == BLAMELESS:
+                continue
             self.log.rulings.setdefault(requirement, []).append((ruling, transcript))
 
     def generate(self, case: Case, *, deadline: float | None = None) -> Transcript:
@@ -158,56 +149,15 @@ class Probe:
             return self.pace.generate_limit(min(tokens, 4096) * min(sequences, 64))
         return self.pace.unary_limit()
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Ask `condition` until it holds or `seconds` have passed; whether it held."""
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() >= end:
-                return False
-            if self._stop.wait(POLL_SECONDS):
-                raise Interrupted
-        return True
-
     def new_case(self) -> None:
         """Forget the calls of the last case; end what it left running."""
         for live in self._live:
             live.cancel()
             live.finish()
         self._live.clear()
-        self.log = CaseLog()
+        super().new_case()
 
     # Findings
-
-    def fail(
-        self,
-        expected: str,
-        actual: str,
-        transcript: Transcript | None = None,
-        event: int | None = None,
-    ) -> NoReturn:
-        """The requirement is broken. Neither text may hold prompts or outputs."""
-        raise Violation(self.requirement, expected, actual, transcript, event)
-
-    def tolerate(
-        self, expected: str, actual: str, transcript: Transcript | None = None
-    ) -> NoReturn:
-        """The requirement is broken in a way that its row only warns about."""
-        raise Tolerated(self.requirement, expected, actual, transcript)
-
-    def skip(self, why: str, *, too_large: bool = False) -> NoReturn:
-        """This case says nothing about the requirement. too_large: because a limit that it would
-        have to go beyond is unreported, or too large to be reached at a reasonable cost.
-        """
-        raise NotJudged(why, too_large=too_large)
-
-    def settle(self) -> None:
-        """For a check that is a law: take over what the law said about the calls of this case."""
-        rulings = self.log.rulings.get(self.requirement, [])
-        for ruling, transcript in rulings:
-            if isinstance(ruling, Finding):
-                self.fail(ruling.expected, ruling.actual, transcript, ruling.event)
-        if not any(ruling is True for ruling, _ in rulings):
-            self.skip("no call of this case met the precondition of the rule")
 
     def expect_rejected(
         self, transcript: Transcript, *codes: grpc.StatusCode, because: str = ""
@@ -218,10 +168,6 @@ class Probe:
         names = " or ".join(code.name for code in codes)
         suffix = f" because {because}" if because else ""
         self.fail(f"{names} before acceptance{suffix}", describe(transcript), transcript)
-
-
-class Interrupted(BaseException):
-    """The run was stopped; no check may go on. Not an Exception: nothing may swallow it."""
 
 
 def describe(transcript: Transcript) -> str:

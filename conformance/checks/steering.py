@@ -30,18 +30,30 @@ HEALTH_CHECK = "grpc.health.v1.Health/Check"
 RELEASE_SECONDS = 5.0
 
 
+def pause_modes(probe: Probe) -> tuple[int, ...]:
+    """The listed pause modes, the one that disturbs requests least first."""
+    scope = probe.declared.engine_scope
+    listed = () if scope is None else tuple(scope.admin.pause_modes)
+    order = (v1.PAUSE_MODE_KEEP, v1.PAUSE_MODE_ABORT, v1.PAUSE_MODE_WAIT)
+    return tuple(mode for mode in order if mode in listed)
+
+
 @contextmanager
-def paused(probe: Probe, mode: int = v1.PAUSE_MODE_KEEP) -> Iterator[Transcript]:
-    """Generation is paused while the block runs; yields the PauseGeneration call."""
+def paused(probe: Probe, mode: int | None = None) -> Iterator[Transcript]:
+    """Generation is paused while the block runs, in the gentlest mode that is listed when None;
+    yields the PauseGeneration call.
+    """
     if "admin" not in probe.declared.profiles:
         probe.skip("the engine does not advertise admin")
+    if mode is None:
+        mode = next(iter(pause_modes(probe)), v1.PAUSE_MODE_ABORT)
     try:
         call = probe.call(f"{ADMIN}/PauseGeneration", v1.PauseGenerationRequest(mode=mode))
         if not call.ending.ok:
             probe.skip(f"PauseGeneration was not granted: {describe(call)}")
         yield call
     finally:
-        _undo(probe, f"{ADMIN}/ResumeGeneration", v1.ResumeGenerationRequest())
+        undo(probe, f"{ADMIN}/ResumeGeneration", v1.ResumeGenerationRequest())
 
 
 @contextmanager
@@ -64,28 +76,39 @@ def fault(
         if not call.ending.ok:
             name = v1.FaultKind.Name(kind)
             probe.skip(f"the engine does not inject {name}: {describe(call)}")
+        probe.faulty = True
         yield
     finally:
-        _undo(probe, f"{TESTING}/ClearFaults", v1.ClearFaultsRequest())
+        probe.faulty = False
+        undo(probe, f"{TESTING}/ClearFaults", v1.ClearFaultsRequest())
 
 
 @contextmanager
-def reconfigured(probe: Probe) -> Iterator[v1.ReconfigureResponse]:
-    """supports_priority is the opposite of what was declared while the block runs."""
+def reconfigured(
+    probe: Probe, *, max_num_sequences: int | None = None
+) -> Iterator[v1.ReconfigureResponse]:
+    """While the block runs, max_num_sequences is the given number; without one,
+    supports_priority is the opposite of what was declared.
+    """
     if "testing" not in probe.declared.profiles:
         probe.skip("the engine does not advertise testing")
-    generation = getattr(probe.declared.capabilities, "generation", None)
-    declared = bool(generation is not None and generation.supports_priority)
+    generation = getattr(probe.declared.capabilities, "generation", v1.GenerationCapabilities())
+    declared = generation.supports_priority
+    change = v1.ReconfigureRequest(supports_priority=not declared)
+    back = v1.ReconfigureRequest(supports_priority=declared)
+    if max_num_sequences is not None:
+        if not generation.HasField("max_num_sequences"):
+            probe.skip("max_num_sequences is not reported, so it could not be restored")
+        change = v1.ReconfigureRequest(max_num_sequences=max_num_sequences)
+        back = v1.ReconfigureRequest(max_num_sequences=generation.max_num_sequences)
     try:
-        call = probe.call(
-            f"{TESTING}/Reconfigure", v1.ReconfigureRequest(supports_priority=not declared)
-        )
+        call = probe.call(f"{TESTING}/Reconfigure", change)
         answer = call.messages[0] if call.ending.ok and call.messages else None
         if not isinstance(answer, v1.ReconfigureResponse):
             probe.skip(f"the engine did not reconfigure itself: {describe(call)}")
         yield answer
     finally:
-        _undo(probe, f"{TESTING}/Reconfigure", v1.ReconfigureRequest(supports_priority=declared))
+        undo(probe, f"{TESTING}/Reconfigure", back)
 
 
 def restart(probe: Probe) -> None:
@@ -173,15 +196,17 @@ def _hooks(probe: Probe) -> Hooks:
 
 def _wait_back(probe: Probe) -> None:
     def answers() -> bool:
-        call = _undo(probe, "openengine.v1.Control/GetServerInfo", v1.GetServerInfoRequest())
+        call = undo(probe, "openengine.v1.Control/GetServerInfo", v1.GetServerInfoRequest())
         return call.ending.ok
 
     if not probe.wait_until(answers, probe.pace.unary_limit()):
         probe.skip("the engine did not answer again after its restart")
 
 
-def _undo(probe: Probe, method: str, request: Message) -> Transcript:
-    """Make a call that no check judges, on a connection that a stopped run leaves alone."""
+def undo(probe: Probe, method: str, request: Message) -> Transcript:
+    """Make a call that no check judges, such as the way back out of a state, on a connection that
+    a stopped run leaves alone.
+    """
     connection = probe.connection
     with Connection(connection.target, connection.routes) as own:
         return own.call(METHODS[method], request, deadline=probe.pace.unary_limit())

@@ -10,7 +10,13 @@ None of these is an error of the suite.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+from conformance.http.exchange import Exchange
 from conformance.wire.transcript import Transcript
+
+# One call to a target, over gRPC or over HTTP.
+Call: TypeAlias = Transcript | Exchange
 
 
 class Outcome(Exception):
@@ -28,7 +34,7 @@ class Violation(Outcome):
         requirement: str,
         expected: str,
         actual: str,
-        transcript: Transcript | None = None,
+        transcript: Call | None = None,
         event: int | None = None,
     ) -> None:
         super().__init__(f"{requirement}: expected {expected}; got {actual}")

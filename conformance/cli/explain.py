@@ -7,8 +7,10 @@ import textwrap
 import rich_click as click
 
 from conformance.checks import all_checks
+from conformance.checks.check import Check
+from conformance.cli.requirements import VERDICT
 from conformance.model.registry import default_registry
-from conformance.model.requirement import Requirement
+from conformance.model.requirement import Requirement, Subject
 from conformance.mutants.table import MUTANTS
 
 # Where a requirement comes from; the letters of the profile files.
@@ -38,13 +40,19 @@ def explain(requirement: str) -> None:
     click.echo(f"Applies:  {row.applies or 'always'}")
     for line in _conditions(row):
         click.echo(line)
-    click.echo(f"Check:    {check.name if check else 'none yet: reported as unchecked'}")
+    click.echo(f"Check:    {_check_name(row, check)}")
     for mutant in mutants:
         click.echo(f"Mutant:   {mutant.name}: {mutant.story}")
     if not mutants:
         click.echo("Mutant:   none")
     if check is not None:
         click.echo("\nHow to fix\n" + _wrapped(check.advice))
+
+
+def _check_name(row: Requirement, check: Check | None) -> str:
+    if row.subject is Subject.REPORT:
+        return f"{VERDICT}: it binds what a report may claim; no engine can break it"
+    return check.name if check else "none yet: reported as unchecked"
 
 
 def _conditions(row: Requirement) -> list[str]:

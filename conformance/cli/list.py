@@ -5,7 +5,9 @@ from __future__ import annotations
 import rich_click as click
 
 from conformance.checks import all_checks
+from conformance.cli.requirements import VERDICT
 from conformance.model.registry import default_registry
+from conformance.model.requirement import Subject
 from conformance.runner.selection import Selection, validated
 
 
@@ -20,7 +22,8 @@ def list_rows(*, profiles: tuple[str, ...], ids: tuple[str, ...]) -> None:
     for row in registry.requirements():
         if selection.wants(row.profile) and selection.includes(row):
             check = checks.get(row.id)
-            name = check.name if check is not None else "unchecked"
+            kept = VERDICT if row.subject is Subject.REPORT else "unchecked"
+            name = check.name if check is not None else kept
             click.echo(f"{row.id:<22} {row.level.value:<6} {name:<42} {_short(row.text)}")
 
 

@@ -7,18 +7,31 @@ import json
 import rich_click as click
 
 from conformance.checks import all_checks
+from conformance.errors import ConfigError
 from conformance.model.registry import default_registry
+from conformance.model.requirement import Subject
 from conformance.mutants.table import MUTANTS
+from conformance.reports.requirements_page import requirements_page
+
+# What keeps the rules that bind reports instead of engines.
+VERDICT = "model.profile_verdict"
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-def requirements(*, as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="The page docs/reference/requirements.md.")
+def requirements(*, as_json: bool, markdown: bool) -> None:
     """Print every requirement with its check and mutants, and one line of counts at the end."""
+    if as_json and markdown:
+        raise ConfigError("--json and --markdown together", expected="one of them")
+    killers = [(mutant.requirement, mutant.name) for mutant in MUTANTS]
+    if markdown:
+        click.echo(requirements_page(default_registry(), all_checks(), killers), nl=False)
+        return
     registry, checks = default_registry(), all_checks()
     by_requirement: dict[str, list[str]] = {}
-    for mutant in MUTANTS:
-        by_requirement.setdefault(mutant.requirement, []).append(mutant.name)
+    for requirement, name in killers:
+        by_requirement.setdefault(requirement, []).append(name)
     rows = registry.requirements()
     for row in rows:
         check = checks.get(row.id)
@@ -26,7 +39,7 @@ def requirements(*, as_json: bool) -> None:
             "id": row.id,
             "level": row.level.value,
             "profile": row.profile,
-            "check": None if check is None else check.name,
+            "check": VERDICT if row.subject is Subject.REPORT else check and check.name,
             "mutants": by_requirement.get(row.id, []),
         }
         click.echo(json.dumps(entry) if as_json else _line(entry))

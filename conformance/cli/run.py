@@ -9,6 +9,7 @@ import rich_click as click
 from conformance.cli.recorder import Recorder
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
+from conformance.model.client import client_set, client_sets
 from conformance.model.registry import default_registry
 from conformance.model.requirement import Level
 from conformance.model.verdict import CONFORMANT, NOT_CONFORMANT
@@ -17,6 +18,7 @@ from conformance.reports.terminal import Progress, print_report
 from conformance.runner.baseline import Baseline, load_baseline, shown
 from conformance.runner.baseline_file import update_baseline
 from conformance.runner.budget import BUDGETS
+from conformance.runner.clients import all_met
 from conformance.runner.events import RunEvent
 from conformance.runner.run import run as run_suite
 from conformance.runner.selection import Selection, validated
@@ -53,6 +55,17 @@ from conformance.runner.store import DIRECTORY, save
     default=1.0,
     show_default=True,
     help="Widens every time limit.",
+)
+@click.option(
+    "--client",
+    "clients",
+    multiple=True,
+    metavar="NAME",
+    help=f"Judge besides what this client needs: {', '.join(client_sets())}. Advisory: it changes "
+    "no verdict.",
+)
+@click.option(
+    "--require-client", is_flag=True, help="Exit with 1 when a need of a --client is not met."
 )
 @click.option("--dialect", default="", help="Wire dialect, where schema_release does not tell.")
 @click.option(
@@ -106,6 +119,8 @@ def run(
     time_limit: float | None,
     ready_timeout: float,
     slow_factor: float,
+    clients: tuple[str, ...],
+    require_client: bool,
     dialect: str,
     reports: tuple[str, ...],
     include_payloads: bool,
@@ -118,6 +133,9 @@ def run(
     outputs = [_output(report) for report in reports]
     # Before an engine is started: a wrong name should not cost the time that takes.
     selection = validated(Selection(profiles, ids, exclude, Level(level)), default_registry())
+    needs = tuple(client_set(name) for name in dict.fromkeys(clients))
+    if require_client and not needs:
+        raise ConfigError("--require-client without a client", expected="--client NAME")
     baseline = _baseline(baseline_file, update=update)
     recorder = Recorder(record, payloads=include_payloads)
 
@@ -139,6 +157,7 @@ def run(
             time_limit=time_limit,
             recorder=recorder.call,
             baseline=baseline,
+            clients=needs,
         )
         report = run_suite(options, listener)
     for failure in report.failures:
@@ -150,7 +169,9 @@ def run(
         write_report(report, kind, path, include_payloads=include_payloads)
     # An updated baseline says what was shown, so the run is as it says, unless nothing was judged.
     code = report.verdict.exit_code
-    return CONFORMANT if update and code == NOT_CONFORMANT else code
+    code = CONFORMANT if update and code == NOT_CONFORMANT else code
+    unmet = require_client and not all_met(report.clients)
+    return NOT_CONFORMANT if unmet and code == CONFORMANT else code
 
 
 def _baseline(path: Path | None, *, update: bool) -> Baseline | None:

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.laws import deltas, envelope, errors, guided, logprobs, prompt, stopping, usage
+from conformance.laws import (
+    deltas,
+    enums,
+    envelope,
+    errors,
+    guided,
+    health,
+    load_info,
+    logprobs,
+    prompt,
+    stopping,
+    usage,
+    watch_load,
+    watch_load_pace,
+    watch_load_settings,
+)
 from conformance.laws.law import Finding, Law, Ruling, table
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
@@ -18,7 +33,20 @@ LAWS: Mapping[str, Law] = table(
     *usage.LAWS,
     *guided.LAWS,
     *errors.LAWS,
+    *enums.LAWS,
+    *health.LAWS,
+    *load_info.LAWS,
+    *watch_load.LAWS,
+    *watch_load_settings.LAWS,
+    *watch_load_pace.LAWS,
 )
+
+
+def laws_of(method: str) -> frozenset[str]:
+    """Requirements whose laws judge calls of the RPC `package.Service/Rpc`."""
+    return frozenset(
+        requirement for requirement, law in LAWS.items() if not law.methods or method in law.methods
+    )
 
 
 def judge(transcript: Transcript, declared: Declared) -> dict[str, Ruling]:
@@ -30,4 +58,4 @@ def judge(transcript: Transcript, declared: Declared) -> dict[str, Ruling]:
     }
 
 
-__all__ = ["LAWS", "Finding", "Law", "Ruling", "judge"]
+__all__ = ["LAWS", "Finding", "Law", "Ruling", "judge", "laws_of"]

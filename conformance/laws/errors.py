@@ -17,6 +17,8 @@ PACKAGE = "openengine.v1."
 CODE_TRAILER = "openengine-error-code"
 RETRYABLE_TRAILER = "openengine-error-retryable"
 AUTH = "authorization"
+# The requirement that an engine never fails because of what a client sent.
+BLAMELESS = "OE-CORE-ERR-006"
 
 # Which ErrorCode goes with which status of a rejection (mapping table of the core profile). A
 # status that the table gives no code, or that it lacks, is not judged.
@@ -162,11 +164,11 @@ def no_vain_retry(transcript: Transcript, _: Declared) -> Ruling:
     return True if judged else None
 
 
-@law("OE-CORE-ERR-006", methods=EVERY_RPC)
+@law(BLAMELESS, methods=EVERY_RPC)
 def no_blame_on_input(transcript: Transcript, _: Declared) -> Ruling:
     """No request, however odd, makes the engine answer INTERNAL or UNKNOWN.
 
-    A check that provokes faults by other means than a request leaves this law out.
+    Not held against an engine while a fault is armed in it on purpose.
     """
     if not ours(transcript) or transcript.request is None or not transcript.undisturbed:
         return None

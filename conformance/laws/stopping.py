@@ -61,7 +61,7 @@ def match_with_stop_only(transcript: Transcript, _: Declared) -> Ruling:
     return True if judged else None
 
 
-@law("OE-CORE-STREAM-015")
+@law("OE-CORE-STREAM-015", reads_content=True)
 def match_is_the_callers(transcript: Transcript, _: Declared) -> Ruling:
     """The stop condition named is one that the caller gave, or the model's own end token."""
     request = request_of(transcript)
@@ -124,7 +124,29 @@ def _text_tail(request: v1.GenerateRequest, output: Output, finish: Finish) -> R
     return Finding("the matched stop text withheld", actual, finish.event)
 
 
-@law("OE-CORE-STREAM-016")
+def _ran_past(request: v1.GenerateRequest, output: Output, finish: Finish) -> Ruling:
+    """A condition that lies in an output which went on after it. Only records that came later
+    are certain: a match in the last step may give way to the limit.
+    """
+    least = request.stopping.min_tokens
+    if finish.finished.reason != v1.FINISH_REASON_LENGTH or request.HasField("guided"):
+        return None
+    listed = stop_tokens(request)
+    last = output.records[-1].event if output.records else 0
+    for record in output.records[least:]:
+        if record.info.token_id in listed and record.event < last:
+            actual = f"index {output.index}: it is record {record.position}, and more follow"
+            return Finding("an end at the caller's stop token", actual, record.event)
+    text = ""
+    for delta in () if least else output.deltas:
+        text += delta.token.text
+        if delta.event < last and any(stop in text for stop in stop_texts(request) if stop):
+            actual = f"index {output.index}: it is in the text, and more follows"
+            return Finding("an end at the caller's stop text", actual, delta.event)
+    return None
+
+
+@law("OE-CORE-STREAM-016", reads_content=True)
 def stop_shown_on_demand(transcript: Transcript, _: Declared) -> Ruling:
     """The caller's matched stop is the end of the output if asked for, and is left out if not."""
     request = request_of(transcript)
@@ -137,6 +159,8 @@ def stop_shown_on_demand(transcript: Transcript, _: Declared) -> Ruling:
             ruling = _token_tail(request, output, finish)
         elif stopped(finish) and finish.match == "stop_text":
             ruling = _text_tail(request, output, finish)
+        else:
+            ruling = _ran_past(request, output, finish)
         if isinstance(ruling, Finding):
             return ruling
         verdict = verdict or ruling

@@ -116,6 +116,19 @@ def parts_within_wholes(transcript: Transcript, _: Declared) -> Ruling:
     return True if judged else None
 
 
+@law("OE-CORE-USE-006")
+def bypass_takes_nothing(transcript: Transcript, _: Declared) -> Ruling:
+    """A request that goes past the prefix cache has none of its prompt from there."""
+    request = request_of(transcript)
+    usage = final_usage(transcript)
+    if request is None or usage is None or not request.kv.bypass_prefix_cache:
+        return None
+    if usage[1].cached_prompt_tokens:
+        actual = f"{usage[1].cached_prompt_tokens}"
+        return Finding("cached_prompt_tokens absent or 0 with the bypass", actual, usage[0])
+    return True
+
+
 @law("OE-CORE-USE-008")
 def failure_is_accounted(transcript: Transcript, _: Declared) -> Ruling:
     """A failure after the first token still tells what was used until then."""
@@ -164,6 +177,7 @@ LAWS = (
     total_is_the_sum,
     prompt_counted_once,
     parts_within_wholes,
+    bypass_takes_nothing,
     failure_is_accounted,
     abort_is_accounted,
 )

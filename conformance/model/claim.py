@@ -40,10 +40,14 @@ def weaker(first: Claim, second: Claim) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class LegacyIdentity:
-    """What a v0.1.0 engine says it speaks: schema_revision and the numbering it uses."""
+    """What a v0.1.0 engine says it speaks: schema_revision and the numbering it uses.
+
+    single_service: whether under the paths of the first drafts, where no v0.1.0 client looks.
+    """
 
     revision: int
     dialect: str
+    single_service: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ def profile_subject(title: str) -> Subject:
 def legacy_subject(identity: LegacyIdentity, profile: str = "") -> Subject:
     """Subject of a legacy engine, or of its rows in one profile. Never names a core version."""
     spoken = f"revision {identity.revision}, dialect {identity.dialect}"
+    spoken += ", single service" if identity.single_service else ""
     rows = f", {profile} rows" if profile else ""
     return Subject(
         f"{RELEASE}-compatible, {spoken}{rows}",

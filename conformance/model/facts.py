@@ -43,6 +43,9 @@ class Facts(Protocol):
     def legacy(self) -> bool: ...
 
     @property
+    def single_service(self) -> bool: ...  # legacy, with the one service of the first drafts
+
+    @property
     def generates(self) -> bool: ...  # role and model can produce tokens
 
     @property

@@ -16,6 +16,7 @@ _NEUTRAL = frozenset(
         SkipReason.MODEL,
         SkipReason.LIMIT_TOO_LARGE,
         SkipReason.LEGACY,
+        SkipReason.REPORT_RULE,
     }
 )
 

@@ -25,14 +25,16 @@ from conformance.model.profile import (
     Service,
     Zero,
 )
-from conformance.model.requirement import Level, Need, Requirement
+from conformance.model.requirement import Level, Need, Requirement, Subject
 
 Table = dict[str, Any]
 Parser = Callable[[Table, str, str], Expression]
 
 
-def read_table(file: Traversable) -> tuple[Table, str]:
-    """The tables of a TOML file and the sha256 of its bytes. Raises ConfigError."""
+def read_table(file: Traversable, schema: str = "profile.json") -> tuple[Table, str]:
+    """The tables of a TOML file that match a schema of `profiles/schema`, and the sha256 of its
+    bytes. Raises ConfigError.
+    """
     try:
         content = file.read_bytes()
         table = tomllib.loads(content.decode("utf-8"))
@@ -40,7 +42,7 @@ def read_table(file: Traversable) -> tuple[Table, str]:
         raise ConfigError(
             f"cannot be read ({error})", source=file.name, expected="a readable TOML file in UTF-8"
         ) from error
-    _validate(table, file.name)
+    _validate(table, file.name, schema)
     return table, hashlib.sha256(content).hexdigest()
 
 
@@ -115,6 +117,7 @@ def _requirement(row: Table, profile: str, parser: Parser) -> Requirement:
         needs=frozenset(Need(need) for need in row.get("needs", ())),
         legacy=row.get("legacy", False),
         tolerates=row.get("tolerates", ""),
+        subject=Subject(row.get("subject", "engine")),
     )
 
 
@@ -131,13 +134,14 @@ def _expression_parser(source: str, profiles: Collection[str]) -> Parser:
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    schema = (data_dir("profiles") / "schema" / "profile.json").read_text("utf-8")
-    return Draft202012Validator(json.loads(schema))
+def _validator(schema: str) -> Draft202012Validator:
+    text = (data_dir("profiles") / "schema" / schema).read_text("utf-8")
+    return Draft202012Validator(json.loads(text))
 
 
-def _validate(table: Table, source: str) -> None:
-    errors = sorted(_validator().iter_errors(table), key=lambda error: list(map(str, error.path)))
+def _validate(table: Table, source: str, schema: str) -> None:
+    found = _validator(schema).iter_errors(table)
+    errors = sorted(found, key=lambda error: list(map(str, error.path)))
     if errors:
         error = errors[0]
         raise ConfigError(

@@ -25,6 +25,13 @@ class Need(StrEnum):
     RESTART = "restart"  # stops the target and starts it again: judged last
 
 
+class Subject(StrEnum):
+    """Whom the rule binds."""
+
+    ENGINE = "engine"
+    REPORT = "report"  # what may be claimed of an engine: no engine can break it
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A rule as the profile file states it.
@@ -32,7 +39,8 @@ class Requirement:
     `sources` are letters: P profile proposal, O orchestration contract, U upstream API text,
     H earlier upstream draft, G gRPC health checking, W W3C trace context, D decided here.
     `legacy` rows also bind engines that serve only Inference and Control; `tolerates` says
-    which deviation such an engine is warned for instead of failed.
+    which deviation such an engine is warned for instead of failed. A rule whose subject is the
+    report has no check: the verdict model keeps it, and its own tests prove that.
     """
 
     id: str
@@ -44,6 +52,7 @@ class Requirement:
     needs: frozenset[Need] = frozenset()
     legacy: bool = False
     tolerates: str = ""
+    subject: Subject = Subject.ENGINE
 
     @property
     def group(self) -> str:

@@ -30,6 +30,7 @@ class SkipReason(StrEnum):
     LIMIT_TOO_LARGE = "limit_too_large"
     HOOK_MISSING = "hook_missing"
     LEGACY = "legacy"
+    REPORT_RULE = "report_rule"
     OPERATOR = "operator"
     VACUOUS = "vacuous"
     PREREQUISITE = "prerequisite"

@@ -102,7 +102,8 @@ def _legacy_identity(facts: Facts) -> LegacyIdentity | None:
     if not facts.legacy:
         return None
     revision = read_field(facts.engine, "schema_revision")
-    return LegacyIdentity(revision if isinstance(revision, int) else 0, facts.dialect)
+    number = revision if isinstance(revision, int) else 0
+    return LegacyIdentity(number, facts.dialect, facts.single_service)
 
 
 def _split(profiles: Sequence[Profile], rows: list[Judgement]) -> dict[str, list[Judgement]]:

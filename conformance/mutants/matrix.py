@@ -98,8 +98,17 @@ def run_matrix(
     return Matrix({}, tuple(trials))
 
 
-def run_plain(target: Target, *, jobs: int = 1, seed: int = 0, ids: tuple[str, ...] = ()) -> Plain:
-    """What the checks say without a mutant. ids: only these requirements; empty = all."""
+def run_plain(
+    target: Target,
+    *,
+    jobs: int = 1,
+    seed: int = 0,
+    ids: tuple[str, ...] = (),
+    variant: Mutant | None = None,
+) -> Plain:
+    """What the checks say without a mutant. ids: only these requirements; empty = all. variant: a
+    right engine that differs from the target.
+    """
     methods: dict[str, frozenset[str]] = {}
 
     def note(event: RunEvent) -> None:
@@ -109,7 +118,7 @@ def run_plain(target: Target, *, jobs: int = 1, seed: int = 0, ids: tuple[str, .
             case _:
                 return
 
-    with proxied(target.address, None) as front:
+    with proxied(target.address, variant) as front:
         report = run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids)), note)
     return Plain(_broken(report), methods)
 

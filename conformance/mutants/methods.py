@@ -17,10 +17,21 @@ CONTROL_MODEL_INFO = "openengine.v1.Control/GetModelInfo"
 MODEL_INFO = "openengine.v1.OpenEngineDiscovery/GetModelInfo"
 CHECK = "grpc.health.v1.Health/Check"
 WATCH = "grpc.health.v1.Health/Watch"
+GET_LOAD = "openengine.v1.OpenEngineObservability/GetLoad"
+CONTROL_GET_LOAD = "openengine.v1.Control/GetLoad"
+WATCH_LOAD = "openengine.v1.OpenEngineObservability/WatchLoad"
+ADMIN_STATE = "openengine.v1.OpenEngineAdmin/GetAdminState"
+PAUSE = "openengine.v1.OpenEngineAdmin/PauseGeneration"
+RESUME = "openengine.v1.OpenEngineAdmin/ResumeGeneration"
+RESET_CACHE = "openengine.v1.OpenEngineAdmin/ResetCache"
+INJECT_FAULT = "openengine.v1.OpenEngineTesting/InjectFault"
+CLEAR_FAULTS = "openengine.v1.OpenEngineTesting/ClearFaults"
+RECONFIGURE = "openengine.v1.OpenEngineTesting/Reconfigure"
 
 # Pairs that must agree: a lie that is told in one of them only breaks another row.
 BOTH_INFOS = (ENGINE_INFO, SERVER_INFO)
 BOTH_MODEL_INFOS = (MODEL_INFO, CONTROL_MODEL_INFO)
+BOTH_LOADS = (GET_LOAD, CONTROL_GET_LOAD)
 EVERY_RPC = tuple(name for name in METHODS if name.startswith("openengine.v1."))
 
 

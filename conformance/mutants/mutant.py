@@ -44,7 +44,8 @@ class Exchange:
     """One call on its way through the proxy.
 
     request and metadata may be changed before `upstream` is used. state is the mutant's own and
-    lives as long as the proxy. address: `host:port` at which clients reach the proxy.
+    lives as long as the proxy. address: `host:port` at which clients reach the proxy. deadline:
+    seconds that the client gave the call, None = no limit.
     """
 
     method: Method
@@ -55,6 +56,7 @@ class Exchange:
     address: str
     envelope: Envelope = field(default_factory=Envelope)
     opened: list[Answers] = field(default_factory=list)
+    deadline: float | None = None
 
     def upstream(self) -> Answers:
         """The engine's answers to the request as it stands. Raises Refused."""

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from conformance.errors import HarnessError
 from conformance.mutants.mutant import Behaviour, Envelope, Exchange, Mutant, Refused, Relay
+from conformance.wire.slow_call import SLOW_OPTIONS
 from conformance.wire.transcript import Metadata
 from oe_wire.services import SERVICES, Method
 
@@ -24,6 +25,8 @@ from oe_wire.services import SERVICES, Method
 _OWN_KEYS = frozenset({"user-agent", "grpc-accept-encoding", "accept-encoding", "te"})
 # The engine has its own limits, and two proxies on one port would share its calls at random.
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)]
+# A client that stops reading has to hold up the engine, not just the proxy.
+_UPSTREAM = (*_OPTIONS, *SLOW_OPTIONS)
 _START_SECONDS = 30.0
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
@@ -74,7 +77,7 @@ class _Proxy(threading.Thread):
         self._loop, self._finish = asyncio.get_running_loop(), asyncio.Event()
         server = grpc.aio.server(options=_OPTIONS)
         try:
-            async with grpc.aio.insecure_channel(self._target, options=_OPTIONS) as channel:
+            async with grpc.aio.insecure_channel(self._target, options=_UPSTREAM) as channel:
                 port = server.add_insecure_port("127.0.0.1:0")
                 address = f"127.0.0.1:{port}"
                 front = _Front(_upstream(channel), self._behaviour, address)
@@ -133,7 +136,8 @@ class _Front:
         self, method: Method, request: bytes, context: _Context
     ) -> AsyncGenerator[bytes, None]:
         envelope = Envelope()
-        messages = self._messages(method, request, _sent(context), envelope)
+        deadline = context.time_remaining()
+        messages = self._messages(method, request, _sent(context), envelope, deadline)
         started = False
         try:
             async with aclosing(messages):
@@ -147,7 +151,12 @@ class _Front:
             await context.abort(refusal.code, refusal.details, refusal.trailers)
 
     async def _messages(
-        self, method: Method, request: bytes, metadata: Metadata, envelope: Envelope
+        self,
+        method: Method,
+        request: bytes,
+        metadata: Metadata,
+        envelope: Envelope,
+        deadline: float | None,
     ) -> AsyncGenerator[bytes, None]:
         behaviour = self._behaviour.get(method.full_name)
         parsed = _parsed(method, request) if behaviour is not None else None
@@ -159,6 +168,7 @@ class _Front:
         exchange = Exchange(
             method, parsed, metadata, self._relay, self._state, self._address, envelope
         )
+        exchange.deadline = deadline
         try:
             async with aclosing(behaviour(exchange)) as changed:
                 async for message in changed:

@@ -50,6 +50,13 @@ def _hide_stop(request: Any) -> None:
     request.stopping.include_stop_in_output = False
 
 
+def _forget_stops(request: Any) -> None:
+    options = request.stopping
+    stated = [condition.stop_text or condition.stop_token_id for condition in options.conditions]
+    if len(stated) <= 4 and all(stated) and not options.min_tokens:
+        options.ClearField("conditions")
+
+
 def _ignoring_eos(request: Any) -> bool:
     options = request.stopping
     return bool(options.ignore_eos and 2 <= options.max_tokens <= 64)
@@ -116,6 +123,12 @@ MUTANTS = (
         "OE-CORE-STREAM-016",
         "The stop is cut off even if the caller wants to see it.",
         {GENERATE: repaired(_hide_stop)},
+    ),
+    Mutant(
+        "stops-forgotten",
+        "OE-CORE-STREAM-016",
+        "The caller's stop conditions are taken and never looked at.",
+        {GENERATE: repaired(_forget_stops)},
     ),
     Mutant(
         "eos-obeyed",

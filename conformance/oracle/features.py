@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from conformance.wire.declared import Declared
+from conformance.wire.transcript import Metadata
 from oe_wire import v1
 
 
-def used(request: v1.GenerateRequest) -> frozenset[str]:
-    """Tokens of the feature registry that the request makes use of."""
+def used(request: v1.GenerateRequest, metadata: Metadata = ()) -> frozenset[str]:
+    """Tokens of the feature registry that the call makes use of."""
     response, kv = request.response, request.kv
+    keys = {key for key, _ in metadata}
     table = {
         "input.text": request.WhichOneof("input") == "prompt",
         "input.token_ids": request.WhichOneof("input") == "token_ids",
@@ -22,15 +24,17 @@ def used(request: v1.GenerateRequest) -> frozenset[str]:
         "request.cache_salt": kv.HasField("cache_salt"),
         "request.prefix_cache_bypass": kv.bypass_prefix_cache,
         "request.kv_session": kv.HasField("session"),
+        "metadata.priority": "openengine-priority" in keys,
+        "metadata.target_dp_rank": "openengine-target-dp-rank" in keys,
     }
     return frozenset(token for token, holds in table.items() if holds)
 
 
-def incompatible(request: v1.GenerateRequest, declared: Declared) -> bool:
-    """Whether the request uses every feature of a combination that the engine excludes."""
+def incompatible(request: v1.GenerateRequest, declared: Declared, metadata: Metadata = ()) -> bool:
+    """Whether the call uses every feature of a combination that the engine excludes."""
     if declared.capabilities is None:
         return False
-    tokens = used(request)
+    tokens = used(request, metadata)
     return any(
         combination.features and set(combination.features) <= tokens
         for combination in declared.capabilities.incompatible

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.oracle.expectation import (
-    INVALID_OR_DISABLED,
     NOT_FOUND,
     Expectation,
     Reason,
@@ -14,8 +13,11 @@ from conformance.oracle.expectation import (
     either,
     unknown,
 )
+from conformance.oracle.extras import adapter_reasons, kv_reasons, media_reasons, role_reasons
 from conformance.oracle.features import incompatible
+from conformance.oracle.guides import guided_reasons
 from conformance.oracle.limits import SAFE_REQUEST_ID_BYTES, Limits, limits_of, window
+from conformance.oracle.metadata import metadata_reasons
 from conformance.oracle.options import response_reasons, stopping_reasons
 from conformance.oracle.sampling import sampling_reasons
 from conformance.wire.declared import Declared
@@ -27,11 +29,11 @@ EXTRA_TOKENS = 4
 
 
 def expect(request: v1.GenerateRequest, metadata: Metadata, declared: Declared) -> Expectation:
-    """What a right engine with these declarations does with this call, by the GEN rows of core.
+    """What a right engine with these declarations does with this call, by the rows GEN and META.
 
-    Only the request itself counts: an id that is active, or an engine that is full or paused, is
-    up to the caller. Rows outside the model (guide contents, adapters, media, KV sessions,
-    routing keys) make the answer unknown rather than guessed.
+    Only the call itself counts: an id that is active, or an engine that is full or paused, is up
+    to the caller. What lies outside the rows (guides in notations of one implementation, loaded
+    adapters, media, KV sessions) makes the answer unknown rather than guessed.
     """
     limits = limits_of(declared)
     return collect(_reasons(request, metadata, declared, limits))
@@ -40,8 +42,7 @@ def expect(request: v1.GenerateRequest, metadata: Metadata, declared: Declared) 
 def _reasons(
     request: v1.GenerateRequest, metadata: Metadata, declared: Declared, limits: Limits
 ) -> Iterator[Reason]:
-    if not declared.generates:
-        yield unknown("the model or the role does not serve plain generation")
+    yield from role_reasons(request, declared)
     yield from _identity(request, declared, limits)
     yield from _input(request, limits)
     yield from _window(request, declared, limits)
@@ -49,9 +50,8 @@ def _reasons(
     yield from stopping_reasons(request.stopping, declared, limits)
     yield from response_reasons(request.response, declared, limits)
     yield from _options(request, declared, limits)
-    if any(key.startswith("openengine-") for key, _ in metadata):
-        yield unknown("routing and admission metadata")
-    if incompatible(request, declared):
+    yield from metadata_reasons(request, metadata, declared)
+    if incompatible(request, declared, metadata):
         yield broken("CAP-019")
     if request.ByteSize() > limits.max_request_bytes // 2:
         yield unknown("size near or above max_request_bytes")
@@ -129,44 +129,8 @@ def _window(request: v1.GenerateRequest, declared: Declared, limits: Limits) -> 
 
 
 def _options(request: v1.GenerateRequest, declared: Declared, limits: Limits) -> Iterator[Reason]:
-    kv = request.kv
-    if kv.HasField("session"):
-        yield unknown("KV session")
-    if kv.bypass_prefix_cache:
-        yield from explicit_option(limits.cache_bypass, "prefix cache bypass", declared)
-    if kv.HasField("cache_salt"):
-        yield from explicit_option(limits.cache_salt, "cache salt", declared)
-        if not kv.cache_salt:
-            yield unknown("empty cache salt")
+    yield from kv_reasons(request.kv, declared, limits)
     if request.HasField("guided"):
-        yield from _guided(request.guided, declared)
-    for item in request.media:
-        if item.WhichOneof("source") is None or limits.multimodal is False:
-            yield broken("GEN-027")
-        else:
-            yield unknown("media")
-    if request.lora_name:
-        without = "adapters" not in declared.profiles and not declared.legacy
-        yield broken("GEN-028", INVALID_OR_DISABLED) if without else unknown("adapter")
-
-
-def explicit_option(switch: bool | None, what: str, declared: Declared) -> Iterator[Reason]:
-    """GEN-030 for one option that was asked for: reported false means refused."""
-    if switch is None or (not switch and declared.legacy):
-        yield unknown(f"{what} is unreported or the engine is a legacy one")
-    elif not switch:
-        yield broken("GEN-030")
-
-
-def _guided(guided: v1.GuidedDecoding, declared: Declared) -> Iterator[Reason]:
-    guide = guided.WhichOneof("guide")
-    if guide is None:
-        yield broken("GEN-023")
-        return
-    model = declared.model if declared.model is not None else v1.ModelInfo()
-    offered = model.generation.guided_decoding
-    mode = v1.GuidedDecodingMode.Value(f"GUIDED_DECODING_MODE_{guide.upper()}")
-    if offered.HasField("supported") and (not offered.supported or mode not in offered.modes):
-        yield broken("GEN-023")
-    else:
-        yield unknown("guide")
+        yield from guided_reasons(request, declared)
+    yield from media_reasons(request, limits)
+    yield from adapter_reasons(request.lora_name, declared)

@@ -12,6 +12,8 @@ from oe_wire import v1
 # Token ids to send when no output of the engine has been seen: every tokenizer assigns numbers
 # this small, and special tokens mostly lie below 10.
 FALLBACK_TOKENS = tuple(range(10, 26))
+# No vocabulary reaches this token id: the largest known ones hold a quarter of a million.
+NO_TOKEN = 1 << 30
 # Prompt and output of this many tokens together are taken for legal when no window is reported.
 SAFE_WINDOW = 512
 # Stop conditions taken for legal when no limit is reported; the OpenAI API has allowed four.

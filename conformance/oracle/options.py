@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from conformance.oracle.expectation import Reason, broken, either, unknown
 from conformance.oracle.limits import (
+    NO_TOKEN,
     SAFE_MIN_TOKENS,
     SAFE_STOP_CONDITIONS,
     SAFE_STOP_TEXT_BYTES,
@@ -128,6 +129,8 @@ def _candidates(
         elif selection.top_n == 0 or not offer.HasField("max_top_n"):
             yield unknown("top_n of zero, or without a reported limit")
     elif variant == "token_ids":
-        asked = selection.token_ids.ids
-        if not asked or not set(asked) <= set(limits.tokens):
+        asked = set(selection.token_ids.ids)
+        if any(token >= NO_TOKEN for token in asked):
+            yield broken("GEN-025")
+        elif not asked or not asked <= set(limits.tokens):
             yield unknown("candidate ids that may lie outside the vocabulary")

@@ -14,6 +14,7 @@ from conformance.reports.redact import redacted
 from conformance.runner.result import Failure
 from conformance.runner.store import name_of
 from conformance.wire.curl import curl_line
+from conformance.wire.dialect import RELEASED, shown_in
 from conformance.wire.target import Target
 from conformance.wire.transcript import Transcript
 
@@ -30,10 +31,11 @@ def evidence(
     routes: Mapping[str, str],
     *,
     payloads: bool = False,
+    dialect: str = RELEASED,
 ) -> Iterator[str]:
     """Lines for a terminal. The request is one the suite made up and is shown whole, so that it
     can be sent again; what the engine answered is shown only with `payloads`. routes: the
-    listeners of services that have their own.
+    listeners of services that have their own. dialect: whose names enum values get.
     """
     row = registry.requirement(failure.requirement)
     yield f"{row.id}  {row.level.value}  {row.text}"
@@ -46,7 +48,9 @@ def evidence(
     transcript = failure.transcript
     if transcript is not None:
         yield f"  call      {transcript.method}"
-        yield from (f"    {line}" for line in timeline(transcript, failure.event, payloads))
+        yield from (
+            f"    {line}" for line in timeline(transcript, failure.event, payloads, dialect)
+        )
         if transcript.request is not None:
             yield f"  request   {json.dumps(request_json(transcript.request), ensure_ascii=False)}"
     yield f"  replay    oe-conform replay {name_of(failure)} --target {target.address}"
@@ -67,9 +71,11 @@ def _curl(transcript: Transcript, target: Target, routes: Mapping[str, str]) -> 
     )
 
 
-def timeline(transcript: Transcript, marked: int | None, payloads: bool) -> Iterator[str]:
+def timeline(
+    transcript: Transcript, marked: int | None, payloads: bool, dialect: str = RELEASED
+) -> Iterator[str]:
     """One line for each event and for the end of the call; `>` marks the offending event."""
-    moments = list(_moments(transcript, marked, payloads))
+    moments = list(_moments(transcript, marked, payloads, dialect))
     moments += [
         (action.seconds, f"       client: {action.kind.value}") for action in transcript.actions
     ]
@@ -82,7 +88,7 @@ def timeline(transcript: Transcript, marked: int | None, payloads: bool) -> Iter
 
 
 def _moments(
-    transcript: Transcript, marked: int | None, payloads: bool
+    transcript: Transcript, marked: int | None, payloads: bool, dialect: str
 ) -> Iterator[tuple[float, str]]:
     """The first and last events and the marked one, with a line for each gap between them."""
     last = len(transcript.events) - 1
@@ -93,11 +99,11 @@ def _moments(
                 yield event.seconds, f"       … {left_out} events left out …"
                 left_out = 0
             sign = ">" if index == marked else " "
-            yield event.seconds, f"{sign} {index:>3}  {_event(event.message, payloads)}"
+            yield event.seconds, f"{sign} {index:>3}  {_event(event.message, payloads, dialect)}"
         else:
             left_out += 1
 
 
-def _event(message: Message, payloads: bool) -> str:
-    content = request_json(message)
+def _event(message: Message, payloads: bool, dialect: str) -> str:
+    content = shown_in(dialect, request_json(message))
     return json.dumps(content if payloads else redacted(content), ensure_ascii=False)

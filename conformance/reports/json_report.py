@@ -16,9 +16,11 @@ from conformance.model.case import request_json
 from conformance.model.profile_verdict import ProfileVerdict
 from conformance.reports.redact import redacted
 from conformance.runner.baseline import Comparison
+from conformance.runner.clients import ClientResult
 from conformance.runner.report import Report
 from conformance.runner.result import Failure
 from conformance.runner.store import name_of
+from conformance.wire.dialect import shown_in
 from conformance.wire.transcript import Transcript
 
 SCHEMA_VERSION = 1
@@ -63,6 +65,31 @@ def report_content(report: Report, *, include_payloads: bool = False) -> dict[st
         "baseline": _baseline(report.comparison),
         "profiles": [_profile(verdict, report) for verdict in report.verdict.profiles],
         "requirements": _requirements(report, include_payloads=include_payloads),
+        "clients": [_client(client) for client in report.clients],
+    }
+
+
+def _client(client: ClientResult) -> dict[str, Any]:
+    return {
+        "name": client.client.name,
+        "version": client.client.version,
+        "digest": client.client.digest,
+        "text": client.text,
+        "counts": {result.value: count for result, count in client.counts.items()},
+        "needs": [
+            {
+                "id": each.need.id,
+                "text": each.need.text,
+                "otherwise": each.otherwise.value,
+                "result": each.result.value,
+                "expected": each.expected,
+                "detail": each.detail,
+                "requests": each.requests,
+                "tokens": each.tokens,
+                "seconds": round(each.seconds, _DIGITS),
+            }
+            for each in client.needs
+        ],
     }
 
 
@@ -136,12 +163,13 @@ def _requirements(report: Report, *, include_payloads: bool) -> list[dict[str, A
             }
         failure = report.failure(requirement.id)
         if failure is not None:
-            entry["failure"] = _failure(failure, include_payloads=include_payloads)
+            dialect = report.declared.dialect
+            entry["failure"] = _failure(failure, dialect, include_payloads=include_payloads)
         rows.append(entry)
     return rows
 
 
-def _failure(failure: Failure, *, include_payloads: bool) -> dict[str, Any]:
+def _failure(failure: Failure, dialect: str, *, include_payloads: bool) -> dict[str, Any]:
     transcript = failure.transcript
     return {
         "name": name_of(failure),
@@ -151,13 +179,16 @@ def _failure(failure: Failure, *, include_payloads: bool) -> dict[str, Any]:
         "replays": failure.replays,
         "reproduced": failure.reproduced,
         "event": failure.event,
-        "call": _call(transcript, include_payloads=include_payloads) if transcript else None,
+        "call": None
+        if transcript is None
+        else _call(transcript, dialect, include_payloads=include_payloads),
     }
 
 
-def _call(transcript: Transcript, *, include_payloads: bool) -> dict[str, Any]:
+def _call(transcript: Transcript, dialect: str, *, include_payloads: bool) -> dict[str, Any]:
     def shown(content: dict[str, Any]) -> Any:
-        return content if include_payloads else redacted(content)
+        named = shown_in(dialect, content)
+        return named if include_payloads else redacted(named)
 
     ending = transcript.ending
     call = {

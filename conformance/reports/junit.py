@@ -8,7 +8,9 @@ from conformance.model.judgement import Judgement
 from conformance.model.requirement import Requirement
 from conformance.model.status import Status
 from conformance.reports.json_report import report_content
+from conformance.reports.titles import title
 from conformance.runner.baseline import Known
+from conformance.runner.clients import ClientResult, Result
 from conformance.runner.report import Report
 
 # JUnit knows three outcomes besides success; the property `status` keeps the true one.
@@ -23,8 +25,10 @@ def junit_report(report: Report, *, include_payloads: bool = False) -> str:
     contents = report_content(report, include_payloads=include_payloads)["requirements"]
     failures = {entry["id"]: entry.get("failure") for entry in contents}
     for profile in report.profiles:
-        suite = ElementTree.SubElement(root, "testsuite", name=profile.title)
+        name = title(report.declared, profile.name, profile.version)
+        suite = ElementTree.SubElement(root, "testsuite", name=name)
         suite.set("timestamp", report.started.isoformat(timespec="seconds"))
+        _property(suite, "verdict", _legal(report.verdict.text))
         _property(suite, "seed", str(report.seed))
         _property(suite, "target", report.address)
         _property(suite, "profile_digest", profile.digest)
@@ -48,8 +52,39 @@ def junit_report(report: Report, *, include_payloads: bool = False) -> str:
         suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
     if report.comparison is not None and report.comparison.problems:
         _baseline_suite(root, report.comparison.problems)
+    for client in report.clients:
+        _client_suite(root, client)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _client_suite(root: ElementTree.Element, client: ClientResult) -> None:
+    """A suite of cases that never fail: an advisory set must not turn a build red."""
+    suite = ElementTree.SubElement(root, "testsuite", name=f"client needs: {client.client.title}")
+    _property(suite, "digest", client.client.digest)
+    for each in client.needs:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=each.need.profile,
+            name=each.need.id,
+            time=f"{each.seconds:.3f}",
+        )
+        _property(case, "result", each.result.value)
+        _property(case, "otherwise", each.otherwise.value)
+        _property(case, "clause", _legal(each.need.text))
+        if each.result is Result.NOT_MET:
+            told = _legal(f"not met: expected {each.expected}; got {each.detail}")
+            ElementTree.SubElement(case, "system-out").text = told
+        elif each.result is not Result.MET:
+            told = _legal(f"{each.result.value}: {each.detail}")
+            ElementTree.SubElement(case, "skipped", message=told)
+    skipped = sum(case.find("skipped") is not None for case in suite.iter("testcase"))
+    suite.set("tests", str(len(client.needs)))
+    suite.set("failures", "0")
+    suite.set("errors", "0")
+    suite.set("skipped", str(skipped))
+    suite.set("time", f"{sum(each.seconds for each in client.needs):.3f}")
 
 
 def _case(

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from conformance.model.status import Status
 from conformance.reports.json_report import report_content
 from conformance.reports.ranges import ranges
+from conformance.reports.titles import title
+from conformance.runner.clients import ClientResult, Result
 from conformance.runner.report import Report
 
 _SHOWN = (Status.FAIL, Status.FLAKY, Status.ERROR, Status.WARN)
@@ -41,7 +43,8 @@ def _lines(report: Report, *, include_payloads: bool) -> Iterator[str]:
         counts = verdict.counts
         numbers = (counts.get(status, 0) for status in (Status.PASS, *_SHOWN[:2], Status.WARN))
         yield (
-            f"| {verdict.profile} {verdict.version} | {verdict.claim.value} "
+            f"| {title(report.declared, verdict.profile, verdict.version)} "
+            f"| {verdict.claim.value} "
             f"| {verdict.executed} of {verdict.expected} | "
             + " | ".join(str(number) for number in numbers)
             + f" | {len(verdict.unchecked)} |"
@@ -69,7 +72,24 @@ def _lines(report: Report, *, include_payloads: bool) -> Iterator[str]:
     if report.unchecked:
         yield ""
         yield f"Unchecked (no check exists yet): {ranges(report.unchecked)}"
+    for client in report.clients:
+        yield from _client(client)
     yield from _details(content)
+
+
+def _client(client: ClientResult) -> Iterator[str]:
+    yield ""
+    yield f"### Client needs: {client.client.title}"
+    yield ""
+    yield f"Advisory: no verdict rests on them. {_cell(client.text)}."
+    missing = [each for each in client.needs if each.result is Result.NOT_MET]
+    if missing:
+        yield ""
+        yield "| need | otherwise | what was seen |"
+        yield "| --- | --- | --- |"
+        for each in missing:
+            seen = _cell(f"expected {each.expected}; got {each.detail}")
+            yield f"| {each.need.id}: {_cell(each.need.text)} | {each.otherwise.value} | {seen} |"
 
 
 def _details(content: dict[str, object]) -> Iterator[str]:

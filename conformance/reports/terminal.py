@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -15,6 +16,8 @@ from conformance.model.registry import default_registry
 from conformance.model.status import Status
 from conformance.reports.evidence import evidence
 from conformance.reports.ranges import ranges
+from conformance.reports.titles import title
+from conformance.runner.clients import ClientResult, Result
 from conformance.runner.events import CheckFinished, RunEvent, RunStarted
 from conformance.runner.plan import Plan
 from conformance.runner.report import Report
@@ -59,7 +62,7 @@ class Progress:
         match event:
             case RunStarted(declared, plan, seed):
                 self._console.print(Text(_headline(declared)))
-                self._console.print(Text(f"{_planned(plan)}; seed {seed}"))
+                self._console.print(Text(f"{_planned(declared, plan)}; seed {seed}"))
                 if self._console.is_terminal:
                     self._start_bar(len(plan.to_run))
             case CheckFinished(result) if self._bar is not None:
@@ -82,10 +85,12 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
     """Print failures with their evidence, a line for each notable row, counts and the claim."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     registry, routes = default_registry(), routes_of(report.declared, target)
+    target = replace(target, single_service=report.declared.single_service)
+    dialect = report.declared.dialect
     for failure in report.failures:
         if report.known(failure.requirement) is not None:
             continue
-        for line in evidence(failure, registry, target, routes, payloads=payloads):
+        for line in evidence(failure, registry, target, routes, payloads=payloads, dialect=dialect):
             console.print(Text(line))
         console.print()
     for status in _NOTABLE:
@@ -103,8 +108,9 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
         counts = ", ".join(f"{number} {status.value}" for status, number in verdict.counts.items())
         console.print(
             Text(
-                f"{verdict.profile} {verdict.version}: {verdict.executed} of {verdict.expected} "
-                f"executed; {counts}; {len(verdict.unchecked)} unchecked"
+                f"{title(report.declared, verdict.profile, verdict.version)}: "
+                f"{verdict.executed} of {verdict.expected} executed; {counts}; "
+                f"{len(verdict.unchecked)} unchecked"
             )
         )
     for problem in report.comparison.problems if report.comparison is not None else ():
@@ -113,6 +119,8 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
         console.print(Text("unchecked (no check exists yet): " + ranges(report.unchecked)))
     if report.ended_early:
         console.print(Text(f"the run ended early: {report.ended_early}; this report is partial"))
+    for client in report.clients:
+        _print_client(console, client)
     requests = sum(judgement.requests for judgement in report.judgements)
     tokens = sum(judgement.tokens for judgement in report.judgements)
     console.print(
@@ -122,6 +130,15 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
         )
     )
     console.print(Text(report.verdict.text, style="bold"))
+
+
+def _print_client(console: Console, client: ClientResult) -> None:
+    """One line for each need that is not met, and the counts."""
+    for each in client.needs:
+        if each.result is Result.NOT_MET:
+            label = Text(f"not met  {each.need.id} ({each.otherwise.value}) ", style="yellow")
+            console.print(label + Text(f"expected {each.expected}; got {each.detail}"))
+    console.print(Text(f"{client.text} (advisory)"))
 
 
 def _headline(declared: Declared) -> str:
@@ -134,10 +151,11 @@ def _headline(declared: Declared) -> str:
     )
 
 
-def _planned(plan: Plan) -> str:
+def _planned(declared: Declared, plan: Plan) -> str:
     rows = [(profile, plan.of(profile)) for profile in plan.profiles]
     parts = [
-        f"{profile.title} {sum(row.check is not None for row in of)} of {len(of)}"
+        f"{title(declared, profile.name, profile.version)} "
+        f"{sum(row.check is not None for row in of)} of {len(of)}"
         for profile, of in rows
     ]
     advertised = {profile.name for profile in plan.profiles}

@@ -19,6 +19,11 @@ from conformance.wire.hooks import Hooks
 # Importing torch on a cold disk takes most of it; seen 2 to 25 s.
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
+# A reader that does not read is given up after this: the engine's own 30 s are too long to watch
+# in every run, and no reader of the suite is slower by accident.
+STALL_MS = 2000
+# A stuck engine is reported as one after this, instead of 10 s: a step takes milliseconds here.
+PROBE_MS = 2000
 _POLL_SECONDS = 0.05
 
 
@@ -108,7 +113,8 @@ def local_engine(
         )
     command = [
         *(sys.executable, "-m", "reference_engine", "serve", "--model", model),
-        *("--testing", *options),
+        *("--testing", "--stall-timeout-ms", str(STALL_MS)),
+        *("--probe-timeout-ms", str(PROBE_MS), *options),
     ]
     with tempfile.TemporaryDirectory(prefix="oe-engine-") as folder:
         engine = LocalEngine(command, Path(folder), start_seconds)

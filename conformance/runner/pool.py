@@ -31,7 +31,8 @@ class Pool:
 
     def run(self, rows: Sequence[Row], jobs: int) -> None:
         """Judge every row; returns when all are done or the session is stopped."""
-        self._run([row for row in rows if not row.exclusive], jobs)
+        shared = [row for row in rows if not row.exclusive]
+        self._run(sorted(shared, key=_waits, reverse=True), jobs)
         # What restarts the target comes last: until then all that was declared stays true.
         alone = [row for row in rows if row.exclusive]
         self._run(sorted(alone, key=lambda row: row.restarts), 1)
@@ -96,3 +97,7 @@ class Pool:
     def _tell_started(self, row: Row) -> None:
         with self._lock:
             self.listener(CheckStarted(row.requirement.id))
+
+
+def _waits(row: Row) -> float:
+    return 0.0 if row.check is None else row.check.waits

@@ -10,6 +10,7 @@ from datetime import datetime
 from conformance.model.profile import Profile
 from conformance.model.verdict import Judgement, RunVerdict
 from conformance.runner.baseline import Comparison, Known
+from conformance.runner.clients import ClientResult
 from conformance.runner.plan import Plan
 from conformance.runner.result import Failure
 from conformance.wire.declared import Declared
@@ -34,6 +35,7 @@ class Report:
     judgements: one per requirement of the plan that has a status, in plan order. failures: the
     evidence, by requirement id. unchecked: ids that apply and have no check. ended_early: why the
     run stopped before its end, empty when it did not. comparison: the run against a baseline.
+    clients: what clients need besides, which no verdict rests on.
     """
 
     address: str
@@ -51,6 +53,7 @@ class Report:
     environment: Environment
     ended_early: str = ""
     comparison: Comparison | None = None
+    clients: tuple[ClientResult, ...] = ()
 
     def failure(self, requirement: str) -> Failure | None:
         """The evidence against one requirement."""

@@ -13,6 +13,7 @@ from conformance.model.status import SkipReason, Status
 from conformance.model.verdict import Judgement, judge_run
 from conformance.runner.baseline import against_baseline, compare, shown
 from conformance.runner.bystanders import settle_bystanders
+from conformance.runner.clients import judge_clients
 from conformance.runner.events import Listener, RunStarted, nobody
 from conformance.runner.plan import Row
 from conformance.runner.pool import Pool
@@ -35,7 +36,9 @@ def run(
     started, clock = datetime.now(UTC), time.monotonic()
     session = open_session(options, registry, checks)
     listener(RunStarted(session.declared, session.plan, session.seed))
-    results, ended_early = _judge_all(session, listener)
+    limit = options.time_limit
+    rest = None if limit is None else max(0.0, limit - (time.monotonic() - clock))
+    results, ended_early = _judge_all(session, listener, rest)
     judgements = tuple(
         judgement
         for row in session.plan.rows
@@ -50,6 +53,7 @@ def run(
     verdict = judge_run(
         session.plan.profiles, judgements, session.declared, interrupted=bool(ended_early)
     )
+    clients = () if ended_early else judge_clients(session, options.clients, _rest(options, clock))
     comparison = None
     if options.baseline is not None:
         comparison = compare(options.baseline, shown(failures, judgements))
@@ -63,6 +67,7 @@ def run(
         unchecked=unchecked,
         verdict=verdict if comparison is None else against_baseline(verdict, comparison),
         comparison=comparison,
+        clients=clients,
         seed=session.seed,
         budget=options.budget.name,
         started=started,
@@ -73,9 +78,16 @@ def run(
     )
 
 
-def _judge_all(session: Session, listener: Listener) -> tuple[Mapping[str, CheckResult], str]:
+def _rest(options: Options, started: float) -> float | None:
+    """Seconds that are left of the time limit."""
+    limit = options.time_limit
+    return None if limit is None else limit - (time.monotonic() - started)
+
+
+def _judge_all(
+    session: Session, listener: Listener, limit: float | None
+) -> tuple[Mapping[str, CheckResult], str]:
     pool = Pool(session, listener)
-    limit = session.options.time_limit
     timer = threading.Timer(limit, pool.stop) if limit is not None else None
     if timer is not None:
         timer.daemon = True

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from conformance.checks import all_checks
 from conformance.checks.check import Check
 from conformance.checks.probe import Probe, Spending
+from conformance.model.client import ClientSet
 from conformance.model.registry import Registry, default_registry
 from conformance.runner.baseline import Baseline, Known
 from conformance.runner.budget import BUDGETS, Budget
@@ -28,6 +30,9 @@ from conformance.wire.target import Target
 from conformance.wire.transcript import Transcript
 from conformance.wire.warm_up import warm_up
 
+# Seconds: a call with less than nothing left must still be a call.
+_LEAST = 0.01
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -37,7 +42,7 @@ class Options:
     says. seed: None = a random one, which the report shows. ready_timeout: seconds until the
     target must answer. slow_factor: widens every time limit. time_limit: seconds for the whole
     run, None = none. recorder: told every finished call of a check, from any thread. baseline:
-    known deviations, None = none are accepted.
+    known deviations, None = none are accepted. clients: whose needs are judged besides.
     """
 
     target: Target
@@ -52,6 +57,7 @@ class Options:
     time_limit: float | None = None
     recorder: Callable[[Transcript], None] = lambda _: None
     baseline: Baseline | None = None
+    clients: tuple[ClientSet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,7 @@ def open_session(
     Raises ConfigError for a selection or model that does not exist and UnreachableError for a
     target that gives no usable answer in time.
     """
+    end = None if options.time_limit is None else time.monotonic() + options.time_limit
     if not options.budget.restarts:
         options = replace(options, target=replace(options.target, hooks=Hooks()))
     registry = default_registry() if registry is None else registry
@@ -127,16 +134,21 @@ def open_session(
     try:
         declared = detect(
             connection,
-            timeout=options.ready_timeout,
+            timeout=options.ready_timeout
+            if end is None
+            else min(options.ready_timeout, _rest(end)),
             model=options.model or None,
             dialect=options.dialect or None,
         )
     finally:
         connection.close()
+    if declared.single_service:
+        options = replace(options, target=replace(options.target, single_service=True))
     routes = routes_of(declared, options.target)
     connection = Connection(options.target, routes)
     try:
-        pace, known_tokens = warm_up(connection, declared, options.slow_factor)
+        rest = None if end is None else _rest(end)
+        pace, known_tokens = warm_up(connection, declared, options.slow_factor, rest)
     finally:
         connection.close()
     declared = replace(declared, known_tokens=known_tokens)
@@ -149,3 +161,7 @@ def open_session(
         plan(registry, checks, declared, selection),
         secrets.randbits(32) if options.seed is None else options.seed,
     )
+
+
+def _rest(end: float) -> float:
+    return max(_LEAST, end - time.monotonic())

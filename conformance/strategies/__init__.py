@@ -1,6 +1,7 @@
 """Requests built from what an engine declares; the simplest ones come first when shrinking."""
 
-from conformance.strategies.faults import Fault, faults, single_faults
+from conformance.strategies.fault import Fault
+from conformance.strategies.faults import faults, single_faults
 from conformance.strategies.requests import Feature, cases, requests
 from conformance.strategies.simple import simple_case, simple_request, takes_tokens
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from conformance.model.case import Case
 from conformance.oracle import expect
 from conformance.oracle.limits import SAFE_STOP_CONDITIONS, Limits, limits_of
+from conformance.strategies.extras import draw_extras, draw_guide
 from conformance.strategies.simple import fitting_tokens, simple_request, takes_tokens
 from conformance.wire.declared import Declared
 from oe_wire import v1
@@ -63,6 +64,9 @@ def _requests(draw: st.DrawFn, declared: Declared, features: Features) -> v1.Gen
     _draw_sampling(draw, request.sampling, limits, features)
     _draw_stopping(draw, request.stopping, declared, features)
     _draw_response(draw, request.response, declared, features)
+    draw_extras(draw, request, declared, limits)
+    if Feature.LONG not in features:
+        draw_guide(draw, request, declared)
     settle_choice(request)
     for part in ("sampling", "response"):
         if not getattr(request, part).ByteSize():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import grpc
@@ -11,6 +11,8 @@ from google.protobuf.message import DecodeError, Message
 
 from conformance.errors import HarnessError
 from conformance.wire.live_call import GRACE, GrpcCall, LiveCall, Outgoing
+from conformance.wire.single_service import single_path
+from conformance.wire.slow_call import SLOW_OPTIONS, SlowCall, Watched
 from conformance.wire.target import Target
 from conformance.wire.transcript import Metadata, Transcript
 from oe_wire.services import Method
@@ -72,7 +74,7 @@ class Connection:
         self.target = target
         self.routes = dict(routes or {})
         self._lock = threading.Lock()
-        self._channels: dict[str, grpc.Channel] = {}
+        self._channels: dict[tuple[str, bool], grpc.Channel] = {}
         self._live: set[LiveCall] = set()
         self._closed = False
 
@@ -106,6 +108,26 @@ class Connection:
         parsed = _parsed(method, data) if isinstance(request, bytes) else _copied(request)
         outgoing = Outgoing(method, parsed, data, metadata, deadline)
         return self._begin(outgoing, lambda channel: self._unary(channel, outgoing))
+
+    def start_slow(
+        self,
+        method: Method,
+        request: Message,
+        *,
+        metadata: Metadata = (),
+        deadline: float,
+    ) -> SlowCall:
+        """As `start`, for a call whose reader can stop reading."""
+        outgoing = Outgoing(
+            method, _copied(request), request.SerializeToString(), metadata, deadline
+        )
+        with self._lock:
+            if self._closed:
+                return SlowCall(outgoing, None)
+            channel = self._channel(self.address_of(method), slow=True)
+            live = SlowCall(outgoing, lambda: cast(Watched, self._unary(channel, outgoing)))
+            self._note(live)
+        return live
 
     def start_raw(
         self,
@@ -174,46 +196,55 @@ class Connection:
                 return LiveCall(outgoing, None)
             channel = self._channel(self.address_of(outgoing.method))
             live = LiveCall(outgoing, lambda: begin(channel))
-            self._live = {call for call in self._live if not call.done}
-            self._live.add(live)
+            self._note(live)
         return live
+
+    def _note(self, live: LiveCall) -> None:
+        self._live = {call for call in self._live if not call.done}
+        self._live.add(live)
 
     def _unary(self, channel: grpc.Channel, out: Outgoing) -> GrpcCall:
         # Unary RPCs too: on the wire they are the same, and a second response stays visible.
-        make = channel.unary_stream(out.method.path, None, None)
+        make = channel.unary_stream(self._path(out.method), None, None)
         return cast(
             GrpcCall,
             make(out.request_bytes, timeout=out.deadline, metadata=self._metadata(out)),
         )
 
     def _stream(self, channel: grpc.Channel, out: Outgoing, messages: Sequence[bytes]) -> GrpcCall:
-        make = channel.stream_stream(out.method.path, None, None)
+        make = channel.stream_stream(self._path(out.method), None, None)
         return cast(
             GrpcCall, make(iter(messages), timeout=out.deadline, metadata=self._metadata(out))
         )
 
+    def _path(self, method: Method) -> str:
+        return single_path(method) if self.target.single_service else method.path
+
     def _metadata(self, out: Outgoing) -> Metadata:
         return self.target.metadata + out.metadata
 
-    def _channel(self, address: str) -> grpc.Channel:
-        channel = self._channels.get(address)
+    def _channel(self, address: str, *, slow: bool = False) -> grpc.Channel:
+        channel = self._channels.get((address, slow))
         if channel is None:
-            channel = self._channels[address] = open_channel(self.target, address)
+            channel = open_channel(self.target, address, SLOW_OPTIONS if slow else ())
+            self._channels[address, slow] = channel
         return channel
 
 
-def open_channel(target: Target, address: str) -> grpc.Channel:
+def open_channel(
+    target: Target, address: str, options: Iterable[tuple[str, int | str]] = ()
+) -> grpc.Channel:
     """A channel to one listener of the target; it connects with its first call."""
-    options = list(_OPTIONS)
+    all_options = [*_OPTIONS, *options]
     if target.authority is not None:
-        options.append(("grpc.default_authority", target.authority))
+        all_options.append(("grpc.default_authority", target.authority))
     if target.tls is None:
-        return grpc.insecure_channel(address, options)
+        return grpc.insecure_channel(address, all_options)
     if target.authority is not None:
-        options.append(("grpc.ssl_target_name_override", target.authority))
+        all_options.append(("grpc.ssl_target_name_override", target.authority))
     tls = target.tls
     credentials = grpc.ssl_channel_credentials(tls.ca, tls.key, tls.cert)
-    return grpc.secure_channel(address, credentials, options)
+    return grpc.secure_channel(address, credentials, all_options)
 
 
 def _parsed(method: Method, data: bytes) -> Message | None:

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from conformance.wire.connection import address_of
 from conformance.wire.diagnosis import endpoint_of
+from conformance.wire.single_service import single_path
 from conformance.wire.target import Target
 from conformance.wire.transcript import Metadata
+from oe_wire.services import METHODS
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _./:,")
 
@@ -91,7 +93,8 @@ def _url(target: Target, address: str, method: str) -> str:
     if target.tls is not None and target.authority is not None:
         port = "" if isinstance(endpoint, str) else f":{endpoint[1]}"
         host = f"{target.authority}{port}"
-    return f"{scheme}://{host}/{method}"
+    path = single_path(METHODS[method]) if target.single_service else f"/{method}"
+    return f"{scheme}://{host}{path}"
 
 
 def _host_port(endpoint: tuple[str, int]) -> str:

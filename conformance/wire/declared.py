@@ -52,6 +52,11 @@ class Declared:
         return self.target_class is not TargetClass.PROFILE_AWARE
 
     @property
+    def single_service(self) -> bool:
+        """Whether the engine serves the one service of the first drafts."""
+        return self.target_class is TargetClass.LEGACY_SINGLE
+
+    @property
     def role(self) -> str:
         """The engine role as a short lower-case name; `unspecified` for unknown numbers."""
         number = getattr(self.engine, "engine_role", 0)

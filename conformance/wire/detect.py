@@ -11,30 +11,21 @@ from google.protobuf.message import Message
 from conformance.errors import UnreachableError, unknown_name
 from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared, TargetClass
+from conformance.wire.dialect import DIALECTS, DRAFT, RELEASED, dialect_of
 from conformance.wire.live_call import UNPARSABLE
 from conformance.wire.models import choose_model
 from conformance.wire.patience import Patience, one_line
+from conformance.wire.single_service import SINGLE_ENGINE_INFO
 from conformance.wire.transcript import Transcript
 from oe_wire import v1
 from oe_wire.services import METHODS, Method
 
-RELEASED = "v0.1.0"
-DRAFT = "draft-4def7c5"
-# Numbering dialects of the wire; no verdict depends on them, they only name enum values.
-DIALECTS = (RELEASED, DRAFT)
+__all__ = ["DIALECTS", "DRAFT", "RELEASED", "answered", "detect", "dialect_of"]
 
 CAPABILITIES = METHODS["openengine.v1.OpenEngineDiscovery/GetCapabilities"]
 GENERATE = METHODS["openengine.v1.Inference/Generate"]
 ENGINE_INFO = METHODS["openengine.v1.OpenEngineDiscovery/GetEngineInfo"]
 SERVER_INFO = METHODS["openengine.v1.Control/GetServerInfo"]
-# The one service of the first drafts; EngineInfo's fields 1 to 10 had today's numbers.
-SINGLE_ENGINE_INFO = Method(
-    "openengine.v1.OpenEngine",
-    "GetEngineInfo",
-    v1.GetEngineInfoRequest,
-    v1.EngineInfo,
-    server_streaming=False,
-)
 _LOGIN = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
 
 M = TypeVar("M", bound=Message)
@@ -58,19 +49,18 @@ def detect(
     if connection.address_of(GENERATE) != connection.address_of(CAPABILITIES):
         patience.connect(GENERATE)  # everything above went to the control listener
     release = getattr(declared.engine, "schema_release", "")
-    declared = dataclasses.replace(declared, dialect=dialect or dialect_of(release))
-    if declared.target_class is TargetClass.LEGACY_SINGLE:
-        return _single_model(declared, model)
+    # The one service is older than the release: its values are those of the draft.
+    spoken = DRAFT if declared.single_service else dialect_of(release)
+    declared = dataclasses.replace(declared, dialect=dialect or spoken)
+    if declared.single_service:
+        single = dataclasses.replace(connection.target, single_service=True)
+        with Connection(single, connection.routes) as own:
+            return choose_model(Patience(own, timeout), declared, model)
     declared = choose_model(patience, declared, model)
     if declared.legacy:
         return declared
     answer = patience.ask(CAPABILITIES, v1.GetCapabilitiesRequest(model=declared.model_name))
     return dataclasses.replace(declared, capabilities=_message(answer, v1.Capabilities))
-
-
-def dialect_of(schema_release: str) -> str:
-    """The dialect that a `schema_release` names; the released wire unless it names the draft."""
-    return DRAFT if "4def7c5" in schema_release else RELEASED
 
 
 def _probe(patience: Patience, method: Method, request: Message) -> Transcript:
@@ -105,8 +95,12 @@ def _classify(patience: Patience) -> Declared:
         return Declared(TargetClass.LEGACY, RELEASED, server_info=_message(server, v1.ServerInfo))
     single = _probe(patience, SINGLE_ENGINE_INFO, v1.GetEngineInfoRequest())
     if server.ending.code is grpc.StatusCode.UNIMPLEMENTED and answered(single):
+        found = _message(single, v1.EngineInfo)
         return Declared(
-            TargetClass.LEGACY_SINGLE, RELEASED, engine_info=_message(single, v1.EngineInfo)
+            TargetClass.LEGACY_SINGLE,
+            RELEASED,
+            server_info=None if found is None else _as_server_info(found),
+            engine_info=found,
         )
     raise _not_openengine(patience, scope, server, single)
 
@@ -128,12 +122,11 @@ def _server_info(patience: Patience) -> v1.ServerInfo | None:
     return _message(patience.ask(SERVER_INFO, v1.GetServerInfoRequest()), v1.ServerInfo)
 
 
-def _single_model(declared: Declared, model: str | None) -> Declared:
-    served = [] if declared.engine_info is None else list(declared.engine_info.supported_models)
-    if model is not None and model not in served:
-        raise unknown_name("model", model, served, source="--model")
-    name = model or (served[0] if served else "")
-    return dataclasses.replace(declared, model_name=name)
+def _as_server_info(info: v1.EngineInfo) -> v1.ServerInfo:
+    """What a ServerInfo of the same fields says; their numbers are the same."""
+    server = v1.ServerInfo.FromString(info.SerializeToString())
+    server.DiscardUnknownFields()
+    return server
 
 
 def _not_openengine(patience: Patience, *answers: Transcript) -> UnreachableError:

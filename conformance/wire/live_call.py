@@ -13,6 +13,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from conformance.errors import HarnessError
+from conformance.wire.bad_text import bad_text
 from conformance.wire.origin import origin_of
 from conformance.wire.transcript import (
     Action,
@@ -196,10 +197,13 @@ class LiveCall:
             try:
                 message = self._outgoing.method.response.FromString(data)
             except DecodeError as error:
-                name = self._outgoing.method.response.DESCRIPTOR.full_name
+                kind = self._outgoing.method.response
+                text = bad_text(kind, data)
+                why = error if text is None else f"{text} is not valid UTF-8"
+                name = kind.DESCRIPTOR.full_name
                 self._give_up(
                     grpc.StatusCode.INTERNAL,
-                    f"{UNPARSABLE}: message {len(self._events)} is not a {name}: {error}",
+                    f"{UNPARSABLE}: message {len(self._events)} is not a {name}: {why}",
                     Origin.REMOTE,
                 )
                 return

@@ -44,6 +44,7 @@ class Target:
     host in `:authority` and in the certificate check. metadata: sent with every call; it may be
     credentials, so it is never printed or stored. secrets: environment variable of each metadata
     key that came from one, for reproduction lines. hooks: how to stop and restart it.
+    single_service: whether it serves the one service of the first drafts, under those paths.
     """
 
     address: str
@@ -53,6 +54,7 @@ class Target:
     metadata: Metadata = field(default=(), repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     hooks: Hooks = field(default_factory=Hooks, repr=False, compare=False)
+    single_service: bool = False
 
 
 def parse_address(text: str, *, source: str = "--target") -> str:

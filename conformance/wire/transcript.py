@@ -23,11 +23,12 @@ class Origin(StrEnum):
 
 
 class ActionKind(StrEnum):
-    """What the client did to a call while it ran."""
+    """What the client did to a call while it ran. STALL: it stopped reading for a while."""
 
     CANCEL = "cancel"
     ABORT = "abort"
     DEADLINE = "deadline"
+    STALL = "stall"
 
 
 @dataclass(frozen=True, slots=True)

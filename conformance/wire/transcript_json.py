@@ -7,7 +7,7 @@
     status         "OK", or {code: "OK", details: text, origin: "remote" | "local",
                    seconds: number, trailers: metadata}
     metadata       list of [key, text] or [key, {base64: bytes}]
-    actions        list of {kind: "cancel" | "abort" | "deadline", seconds: number}
+    actions        list of {kind: "cancel" | "abort" | "deadline" | "stall", seconds: number}
     deadline       seconds that the call was allowed
     redacted       true when content was taken out: rules that read content do not judge the call
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from google.protobuf.message import Message
 
 from conformance.wire.connection import Connection
-from conformance.wire.declared import Declared, TargetClass
-from conformance.wire.detect import CAPABILITIES, GENERATE, SERVER_INFO, SINGLE_ENGINE_INFO
+from conformance.wire.declared import Declared
+from conformance.wire.detect import CAPABILITIES, GENERATE, SERVER_INFO
 from conformance.wire.pace import Pace
 from conformance.wire.transcript import Origin, Transcript
 from oe_wire import v1
@@ -91,8 +91,6 @@ def _unary_seconds(connection: Connection, declared: Declared, clock: _Clock) ->
 
 def _unary(declared: Declared) -> tuple[Method, Message]:
     """A unary RPC that this target answered during detection."""
-    if declared.target_class is TargetClass.LEGACY_SINGLE:
-        return SINGLE_ENGINE_INFO, v1.GetEngineInfoRequest()
     if declared.legacy:
         return SERVER_INFO, v1.GetServerInfoRequest()
     return CAPABILITIES, v1.GetCapabilitiesRequest()

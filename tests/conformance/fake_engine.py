@@ -26,6 +26,7 @@ ERROR_NAMES = {
     grpc.StatusCode.INVALID_ARGUMENT: "INVALID_ARGUMENT",
     grpc.StatusCode.NOT_FOUND: "MODEL_NOT_FOUND",
     grpc.StatusCode.ALREADY_EXISTS: "DUPLICATE_REQUEST",
+    grpc.StatusCode.FAILED_PRECONDITION: "ROLE_MISMATCH",
 }
 # A request for more tokens than this takes STEP seconds per message, so that it is still running
 # when the next call arrives; shorter ones are served as fast as possible.

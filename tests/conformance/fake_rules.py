@@ -154,15 +154,29 @@ RULES: tuple[Rule, ...] = (
     Rule("GEN-021", lambda r, m: any(_void(c) for c in r.stopping.conditions)),
     Rule("GEN-022", lambda r, m: len(r.stopping.conditions) > STOPS),
     Rule("GEN-023", lambda r, m: r.HasField("guided")),
-    Rule("GEN-025", lambda r, m: _no_selection(r.response)),
+    Rule("GEN-025", lambda r, m: any(map(_impossible, _selections(r.response)))),
+    Rule("GEN-026", lambda r, m: _without_flag(r.response)),
     Rule("GEN-027", lambda r, m: bool(r.media)),
     Rule("GEN-028", lambda r, m: bool(r.lora_name)),
     Rule("GEN-030", lambda r, m: r.kv.bypass_prefix_cache or r.kv.HasField("cache_salt")),
+    Rule("GEN-032", lambda r, m: r.kv.HasField("session"), grpc.StatusCode.FAILED_PRECONDITION),
 )
 
 
-def _no_selection(response: v1.ResponseOptions) -> bool:
+def _selections(response: v1.ResponseOptions) -> list[v1.CandidateTokenSelection]:
+    names = ("prompt_candidates", "output_candidates")
+    return [getattr(response, name) for name in names if response.HasField(name)]  # type: ignore[arg-type]
+
+
+def _impossible(selection: v1.CandidateTokenSelection) -> bool:
+    ids = selection.token_ids.ids
+    nothing = selection.WhichOneof("selection") is None
+    return nothing or selection.top_n > TOP_N or any(token >= VOCABULARY for token in ids)
+
+
+def _without_flag(response: v1.ResponseOptions) -> bool:
     return any(
-        response.HasField(name) and getattr(response, name).WhichOneof("selection") is None  # type: ignore[arg-type]
-        for name in ("prompt_candidates", "output_candidates")
+        response.HasField(f"{which}_candidates")  # type: ignore[arg-type]
+        and not getattr(response, f"return_{which}_logprobs")
+        for which in ("prompt", "output")
     )

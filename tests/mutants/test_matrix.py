@@ -6,28 +6,18 @@ each mutant, against half a second for its own check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from conformance.mutants.matrix import Plain, run_plain, try_mutant
 from conformance.mutants.methods import ABORT, CAPABILITIES, CONTROL_HEALTH, GENERATE, WATCH
 from conformance.mutants.mutant import Answers, Exchange, Mutant
 from conformance.mutants.table import MUTANTS
-from conformance.runner.local_engine import local_engine
-from conformance.wire.target import Target, parse_address
+from conformance.wire.target import Target
 
 
 async def unchanged(exchange: Exchange) -> Answers:
     async for message in exchange.upstream():
         yield message
-
-
-@pytest.fixture(scope="session")
-def engine() -> Iterator[Target]:
-    """One engine for all mutants."""
-    with local_engine("tiny") as running:
-        yield Target(parse_address(running.address), hooks=running.hooks)
 
 
 def test_plain_engine_passes(engine: Target) -> None:

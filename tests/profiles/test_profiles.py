@@ -14,7 +14,7 @@ from conformance.model.descriptors import leaf_paths, message_descriptor, resolv
 from conformance.model.expression import names
 from conformance.model.profile import Absent, Zero
 from conformance.model.registry import default_registry
-from conformance.model.requirement import Need
+from conformance.model.requirement import Need, Subject
 from oe_wire.services import METHODS
 
 REGISTRY = default_registry()
@@ -33,8 +33,8 @@ PROFILES = (
 
 
 def test_ids_and_levels_are_those_of_the_protocol() -> None:
-    """Exactly the 440 known ids, each at its level: ids are append-only."""
-    assert len(IDS) == 440
+    """Exactly the 448 known ids, each at its level: ids are append-only."""
+    assert len(IDS) == 448
     assert {row.id: row.level.value for row in REGISTRY.requirements()} == IDS
 
 
@@ -54,10 +54,15 @@ def test_flags_of_the_protocol() -> None:
     assert sum(Need.DETERMINISTIC in row.needs for row in rows) == 5
 
 
-def test_testing_states_no_requirements_and_every_other_profile_does() -> None:
-    """The testing profile only makes rows of others observable."""
-    empty = [profile.name for profile in REGISTRY.profiles if not profile.requirements]
-    assert empty == ["testing"]
+def test_every_profile_states_requirements() -> None:
+    """A profile without any could be claimed by everybody."""
+    assert [profile.name for profile in REGISTRY.profiles if not profile.requirements] == []
+
+
+def test_one_rule_binds_reports() -> None:
+    """That a profile is atomic says what may be claimed; all other rows bind engines."""
+    bound = [row.id for row in REGISTRY.requirements() if row.subject is Subject.REPORT]
+    assert bound == ["OE-PROF-002"]
 
 
 def test_every_optional_profile_needs_core() -> None:

@@ -22,8 +22,10 @@ from conformance.checks.core.abort_run import (
     send_abort,
 )
 from conformance.checks.core.discovery_calls import capabilities
+from conformance.checks.core.history import run_history
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
+from conformance.strategies.actions import histories
 from conformance.strategies.simple import long_request
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
@@ -152,10 +154,16 @@ def abort_finished(probe: Probe, case: Case) -> None:
 @check(
     "OE-CORE-ABORT-008",
     table=_twice_table,
+    strategy=lambda _: histories(alone=False),
     advice="Look ids up whole, and answer a second Abort ABORTED, ALREADY_FINISHED or NOT_FOUND.",
 )
 def abort_twice(probe: Probe, case: Case) -> None:
-    """A second Abort is harmless, and another request goes on to its end."""
+    """A second Abort is harmless, and another request goes on to its end; in drawn histories of
+    several requests no Abort touches a request that it does not name.
+    """
+    if "actions" in case.params:
+        run_history(probe, case, alone=False)
+        return
     if not probe.declared.generates:
         probe.skip("the engine does not generate")
     request = probe.prepared(case)

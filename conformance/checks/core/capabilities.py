@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf import json_format
 
 from conformance.checks.check import check
-from conformance.checks.core.discovery_calls import Read, capabilities
+from conformance.checks.core.discovery_calls import capabilities
 from conformance.checks.probe import Probe
 from conformance.model.case import Case
 from conformance.model.registry import default_registry
@@ -137,18 +137,19 @@ def capabilities_stable(probe: Probe, _: Case) -> None:
     """Answers of one instance, epoch and revision are equal, lists taken as sets."""
     seen: dict[tuple[str, int, int], str] = {}
     for scope in [capabilities(probe) for _read in range(READS)]:
-        key = _key(scope)
-        content = _content(scope.message)
-        if seen.setdefault(key, content) != content:
+        found = content(scope.message)
+        if seen.setdefault(identity(scope.message), found) != found:
             probe.fail("the content read before at this revision", "another content", scope.call)
 
 
-def _key(scope: Read[v1.Capabilities]) -> tuple[str, int, int]:
-    message = scope.message
+def identity(
+    message: v1.Capabilities | v1.EngineInfo | v1.WatchLoadResponse,
+) -> tuple[str, int, int]:
+    """What names one content: instance, epoch and revision."""
     return message.instance_id, message.configuration_epoch, message.capability_revision
 
 
-def _content(scope: v1.Capabilities) -> str:
+def content(scope: v1.Capabilities) -> str:
     """The message as text in which the order of lists does not show."""
     as_dict = json_format.MessageToDict(scope, preserving_proto_field_name=True)
     return json.dumps(_unordered(as_dict), sort_keys=True)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from conformance.checks.check import Check, check
 from conformance.checks.core import stream_cases as tables
+from conformance.checks.core.failing_requests import any_failing, failing, follow_failure
 from conformance.checks.core.judging import engine_errors, send_cut
 from conformance.checks.core.laws import follow_optional, law_check
 from conformance.checks.probe import Probe, describe
@@ -51,7 +52,9 @@ CHECKS: tuple[Check, ...] = (
     law_check(
         "ERR-002",
         advice="Give every EngineError a code and a message.",
-        table=tables.plain_and_faulty,
+        table=failing,
+        strategy=any_failing,
+        body=follow_failure,
     ),
     law_check(
         "ERR-004",

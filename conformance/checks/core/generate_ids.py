@@ -8,6 +8,7 @@ import grpc
 from hypothesis import strategies as st
 
 from conformance.checks.check import check
+from conformance.checks.core.history import run_history
 from conformance.checks.core.judging import (
     BUSY,
     completed,
@@ -25,6 +26,7 @@ from conformance.model.case import Case
 from conformance.oracle import expect
 from conformance.oracle.limits import limits_of, window
 from conformance.strategies import requests, simple_case, simple_request
+from conformance.strategies.actions import histories
 from conformance.strategies.faults import MAX_SENT_TOKENS
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
@@ -145,9 +147,15 @@ def long_request(probe: Probe) -> v1.GenerateRequest:
     advice="Look the id up among the active requests before admission and answer ALREADY_EXISTS; "
     "do not register the second request under the id of the first.",
     table=_long_requests,
+    strategy=lambda _: histories(alone=False),
 )
 def duplicate_id(probe: Probe, case: Case) -> None:
-    """A second request under an active id is refused and the first goes on."""
+    """A second request under an active id is refused and the first goes on, whatever else happens
+    to it and to others (drawn histories).
+    """
+    if "actions" in case.params:
+        run_history(probe, case, alone=False)
+        return
     first = long_request(probe)
     live = probe.start(GENERATE, first)
     if not live.wait_event(1):

@@ -40,7 +40,7 @@ NEAR_NAMES = ("Inference", "openengine.v1.inference", "openengine.v1.Inference/G
 UNKNOWN = "never.served.Service"
 
 
-def _known_names(declared: Declared) -> tuple[str, ...]:
+def known_names(declared: Declared) -> tuple[str, ...]:
     """Every name that must be known, "" first. The health service itself need not be."""
     scope = declared.engine_scope
     advertised = () if scope is None else advertised_services(scope)
@@ -49,7 +49,7 @@ def _known_names(declared: Declared) -> tuple[str, ...]:
 
 
 def _service_table(declared: Declared) -> Iterable[Case]:
-    return [Case(params={"service": name}) for name in _known_names(declared) if name]
+    return [Case(params={"service": name}) for name in known_names(declared) if name]
 
 
 def _unknown_table(_: Declared) -> Iterable[Case]:
@@ -109,7 +109,7 @@ def _known(probe: Probe, service: str) -> None:
 def unknown_service(probe: Probe, case: Case) -> None:
     """Check of a name that nobody registered gives NOT_FOUND."""
     service = case.params["service"]
-    if service in _known_names(probe.declared) or service in SERVICES:
+    if service in known_names(probe.declared) or service in SERVICES:
         probe.skip("the drawn name is one that the engine may know")
     call = check_health(probe, service)
     probe.expect_rejected(call, grpc.StatusCode.NOT_FOUND, because="no service has this name")
@@ -144,13 +144,14 @@ def watch_starts_at_once(probe: Probe, case: Case) -> None:
 @check(
     "OE-CORE-HEALTH-005",
     table=_unwatched_table,
+    waits=OPEN_SECONDS,
     advice="On a watch of an unknown name send SERVICE_UNKNOWN and wait: the name may be "
     "registered later.",
 )
 def watch_unknown_service(probe: Probe, case: Case) -> None:
     """Watch of an unknown name sends SERVICE_UNKNOWN and stays open."""
     service = case.params["service"]
-    if service in _known_names(probe.declared) or service in SERVICES:
+    if service in known_names(probe.declared) or service in SERVICES:
         probe.skip("the drawn name is one that the engine may know")
     watch = _watch(probe, service)
     watch.wait_event(1, timeout=probe.pace.unary_limit())
@@ -176,7 +177,7 @@ def _watch(probe: Probe, service: str) -> LiveCall:
 )
 def no_unknown_status(probe: Probe, _: Case) -> None:
     """UNKNOWN is never sent for a known name, and Check never answers SERVICE_UNKNOWN."""
-    for service in _known_names(probe.declared):
+    for service in known_names(probe.declared):
         call = check_health(probe, service)
         status = serving_status(call)
         if status in NO_ANSWERS:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import grpc
+from hypothesis import strategies as st
 
-from conformance.checks.check import Table
+from conformance.checks.check import Strategy, Table
 from conformance.checks.probe import Probe, describe
 from conformance.laws.law import GENERATE
 from conformance.model.case import Case
 from conformance.oracle import Expectation, expect
+from conformance.oracle.expectation import Codes
 from conformance.strategies import simple_request
-from conformance.strategies.faults import with_fault
+from conformance.strategies.faults import faulty, with_fault
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Origin, Transcript
 from oe_wire import v1
@@ -23,6 +25,11 @@ from oe_wire import v1
 ENOUGH_MESSAGES = 3
 # Statuses of an engine that has no room or no time: nothing is learnt about validation.
 BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+# Rows that v0.1.0 engines may answer with UNIMPLEMENTED instead (A-14): each is about something
+# that the model lacks, and the released API text names no status for it.
+UNSUPPORTED = frozenset(
+    f"OE-CORE-GEN-{number}" for number in ("008", "012", "023", "025", "027", "028")
+)
 # Event codes after acceptance that say the same, or that someone else ended the request.
 DISTURBED = (v1.ERROR_CODE_OVERLOADED, v1.ERROR_CODE_CANCELLED)
 
@@ -42,6 +49,15 @@ def faults_of(row: str) -> Table:
         return with_fault(declared, simple_request(declared), f"OE-CORE-{row}") or [Case()]
 
     return table
+
+
+def any_with(row: str) -> Strategy:
+    """A strategy: any valid request with one fault of the core row."""
+
+    def strategy(declared: Declared) -> st.SearchStrategy[Case]:
+        return faulty(declared, f"OE-CORE-{row}")
+
+    return strategy
 
 
 def judge(probe: Probe, case: Case, *, served_too: bool = True) -> Transcript:
@@ -92,14 +108,56 @@ def refused(
 ) -> Transcript:
     """Send a request that must be refused, with a status that the row under test allows."""
     transcript = send_cut(probe, case, request)
+    expect_refusal(probe, transcript, expectation.broken[probe.requirement])
+    return transcript
+
+
+def judge_offer(probe: Probe, case: Case, honoured: Callable[[Transcript], bool]) -> Transcript:
+    """Judge a request for something that is not declared, or illegal.
+
+    It must be refused by the row under test. To ignore what was asked for breaks the row; to do
+    it, which honoured tells from the whole stream, is a fault of discovery and only a warning.
+    """
+    if case.request is None:
+        skip_uncertain(probe)
+    request = probe.prepared(case)
+    expectation = expect(request, case.metadata, probe.declared)
+    if not expectation.only(probe.requirement):
+        probe.skip(f"the request decides nothing about this row: {expectation.describe()}")
+    transcript = probe.call(GENERATE, request, metadata=case.metadata)
     codes = expectation.broken[probe.requirement]
+    if finishes(transcript) and not list(engine_errors(transcript)) and honoured(transcript):
+        names = " or ".join(sorted(code.name for code in codes))
+        actual = "it is served as asked, so discovery leaves it out"
+        probe.tolerate(f"{names}: it is not declared", actual, transcript)
+    expect_refusal(probe, transcript, codes)
+    return transcript
+
+
+def expect_refusal(probe: Probe, transcript: Transcript, codes: Codes) -> None:
+    """The call must have been refused with one of `codes`, before acceptance."""
     early = bool(transcript.events) and not transcript.ending.ok
     if early and transcript.undisturbed and transcript.ending.code in codes:
         probe.skip("messages came before the refusal, which is not this row's matter")
     if not transcript.rejected or transcript.ending.code not in codes:
         names = " or ".join(sorted(code.name for code in codes))
+        tolerate_unimplemented(probe, transcript, f"{names} for what the model lacks")
         probe.fail(f"{names} before acceptance", outcome(transcript), transcript)
-    return transcript
+
+
+def tolerate_unimplemented(probe: Probe, transcript: Transcript, expected: str) -> None:
+    """Warn of a v0.1.0 engine that says UNIMPLEMENTED where rows of UNSUPPORTED fix another
+    status; a zero num_sequences lacks nothing and is not among them.
+    """
+    request = transcript.request
+    unimplemented = transcript.rejected and transcript.ending.code is grpc.StatusCode.UNIMPLEMENTED
+    zero = (
+        isinstance(request, v1.GenerateRequest)
+        and request.sampling.HasField("num_sequences")
+        and not request.sampling.num_sequences
+    )
+    if probe.declared.legacy and unimplemented and probe.requirement in UNSUPPORTED and not zero:
+        probe.tolerate(expected, outcome(transcript), transcript)
 
 
 def send_cut(probe: Probe, case: Case, request: v1.GenerateRequest) -> Transcript:

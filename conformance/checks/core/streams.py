@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.checks.check import Check
 from conformance.checks.core import stream_cases as tables
+from conformance.checks.core.failing_requests import any_failing, failing, follow_failure
 from conformance.checks.core.laws import follow_optional, law_check
 from conformance.strategies import Feature
 
@@ -76,7 +77,9 @@ CHECKS: tuple[Check, ...] = (
         "STREAM-011",
         advice="Close the call with OK right after EngineError; the error event has replaced the "
         "status.",
-        table=tables.plain,
+        table=failing,
+        strategy=any_failing,
+        body=follow_failure,
     ),
     law_check(
         "STREAM-012",

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from conformance.checks.check import Check
 from conformance.checks.core import stream_cases as tables
+from conformance.checks.core.failing_requests import any_failing, failing, follow_failure
 from conformance.checks.core.laws import follow_optional, law_check
 from conformance.checks.probe import Probe
 from conformance.laws.law import GENERATE
@@ -66,7 +67,9 @@ CHECKS: tuple[Check, ...] = (
     law_check(
         "USE-008",
         advice="Put usage on the EngineError response as well once a token has been sent.",
-        table=tables.plain,
+        table=failing,
+        strategy=any_failing,
+        body=follow_failure,
     ),
     law_check(
         "USE-009",

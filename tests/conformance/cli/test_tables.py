@@ -16,7 +16,7 @@ def test_list_has_a_line_for_each_requirement(oe_conform: Run) -> None:
     assert len(lines) == len(default_registry().requirements("core"))
     by_id = {line.split()[0]: line.split()[1:3] for line in lines}
     assert by_id["OE-CORE-GEN-001"] == ["MUST", all_checks()["OE-CORE-GEN-001"].name]
-    assert by_id["OE-CORE-CAP-016"] == ["MUST", "unchecked"]
+    assert by_id["OE-PROF-002"] == ["MUST", "model.profile_verdict"]
 
 
 def test_requirements_as_json_lines(oe_conform: Run) -> None:
@@ -37,7 +37,12 @@ def test_explain_says_how_to_fix(oe_conform: Run) -> None:
 
 def test_explain_an_unchecked_requirement(oe_conform: Run) -> None:
     """It says that no check exists."""
-    assert "reported as unchecked" in oe_conform("explain", "OE-CORE-CAP-016").stdout
+    assert "reported as unchecked" in oe_conform("explain", "OE-SESS-001").stdout
+
+
+def test_explain_a_rule_for_reports(oe_conform: Run) -> None:
+    """It says what keeps the rule, since no check does."""
+    assert "model.profile_verdict" in oe_conform("explain", "OE-PROF-002").stdout
 
 
 RIGHT = {

@@ -31,7 +31,9 @@ from tests.conformance.laws.build import (
 )
 
 EOS = 0
-TEXTS = ("", *"abcdefghijk")
+TEXTS = ("", *"abcdeé語hijk")
+# Every output belongs to it.
+GUIDE = "[a-k語é]*"
 VOCABULARY = range(len(TEXTS))
 DEFAULT_MAX_TOKENS = 6
 
@@ -103,6 +105,10 @@ def requests(draw: st.DrawFn) -> v1.GenerateRequest:
     for flag in ("ignore_eos", "include_stop_in_output"):
         if draw(st.booleans()):
             setattr(built.stopping, flag, draw(st.booleans()))
+    if draw(st.booleans()):
+        built.kv.bypass_prefix_cache = draw(st.booleans())
+    if draw(st.integers(0, 3)) == 0:
+        built.guided.regex = GUIDE
     return built
 
 
@@ -247,7 +253,8 @@ def calls(draw: st.DrawFn) -> Transcript:
         return _cut(draw, asked, events, indexes)
     produced, sent = sum(len(out.produced) for out in outs), _sent(events)
     counted = usage(len(asked.token_ids.ids) or 4, draw(st.integers(sent, produced)))
-    counted.cached_prompt_tokens = draw(st.integers(0, counted.prompt_tokens))
+    most = 0 if asked.kv.bypass_prefix_cache else counted.prompt_tokens
+    counted.cached_prompt_tokens = draw(st.integers(0, most))
     counted.reasoning_tokens = draw(st.integers(0, counted.completion_tokens))
     with_usage(events[-1], counted)
     message = draw(st.sampled_from(["", "done"]))

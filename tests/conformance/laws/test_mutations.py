@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import grpc
 import pytest
 
-from conformance.laws import LAWS, Finding, judge
+from conformance.laws import Finding, judge, laws_of
+from conformance.laws.law import GENERATE
 from conformance.wire.transcript import ActionKind, Transcript
 from oe_wire import v1
 from tests.conformance.laws.build import (
@@ -73,6 +74,15 @@ def aborted() -> Transcript:
     events = [tokens(0, [1], "a"), tokens(0, [2], "b"), finished(0, CANCELLED)]
     counted = usage(3, 2)
     return stream(request(), *events, usage=counted, actions=[ActionKind.ABORT])
+
+
+def guided() -> Transcript:
+    """One output that a guide of two wide texts ended, with nothing from the cache."""
+    asked = request([5, 6], max_tokens=8)
+    asked.guided.choice.choices.extend(["語é", "語e"])
+    asked.kv.bypass_prefix_cache = True
+    events = [tokens(0, [10, 11], "語"), tokens(0, [12], "é"), finished(0, STOP, eos=2)]
+    return stream(asked, *events, usage=usage(2, 3, cached_prompt_tokens=0))
 
 
 def refused() -> Transcript:
@@ -231,6 +241,9 @@ STREAM_MUTATIONS = [
     mutation(rich, _set(2, "token.tokens.0.rank", 0), "STREAM-023"),
     mutation(rich, _set(2, "token.tokens.0.candidates.0.rank", 2), "STREAM-023"),
     mutation(plain, lambda a: a.insert(1, _empty()), "STREAM-024"),
+    mutation(guided, _set(1, "token.text", "\ufffd"), "STREAM-025", "STREAM-026"),
+    mutation(guided, _set(1, "token.text", "è"), "STREAM-026"),
+    mutation(guided, _set(1, "token.text", ""), "STREAM-026"),
 ]
 
 
@@ -242,10 +255,12 @@ OTHER_MUTATIONS = [
     mutation(rich, _set(-1, "usage.total_tokens", 11), "USE-003"),
     mutation(rich, lambda a: a[-1].usage.CopyFrom(usage(4, 10)), "USE-004"),
     mutation(rich, _set(-1, "usage.cached_prompt_tokens", 3), "USE-005"),
+    mutation(guided, _set(-1, "usage.cached_prompt_tokens", 1), "USE-006"),
     mutation(broken, _drop_field(-1, "usage"), "USE-008"),
     mutation(aborted, lambda a: a[-1].usage.CopyFrom(usage(3, 1)), "USE-009"),
     mutation(aborted, _drop_field(-1, "usage"), "USE-009"),
     mutation(broken, _set(-1, "error.code", 0), "ERR-002"),
+    mutation(broken, _set(-1, "error.code", 99), "ENUM-002"),
     mutation(broken, _set(-1, "error.retryable", 1), "ERR-005"),
     mutation(broken, _set(-1, "error.message", f"{PROMPT}?"), "ERR-007"),
 ]
@@ -260,7 +275,7 @@ def _full(laws: Iterable[str]) -> set[str]:
     return {f"OE-CORE-{law}" for law in laws}
 
 
-@pytest.mark.parametrize("base", [rich, plain, broken, aborted, refused])
+@pytest.mark.parametrize("base", [rich, plain, broken, aborted, guided, refused])
 def test_the_right_calls_are_right(base: Callable[[], Transcript]) -> None:
     """What is mutated breaks nothing before."""
     assert _findings(base()) == set()
@@ -310,4 +325,4 @@ def test_every_law_has_a_mutation() -> None:
     """No law is without a stream that breaks it."""
     meant = {each.laws[0] for each in STREAM_MUTATIONS + OTHER_MUTATIONS}
     meant |= {laws[0] for _, laws in STATUSES}
-    assert _full(meant) == set(LAWS)
+    assert _full(meant) == laws_of(GENERATE)

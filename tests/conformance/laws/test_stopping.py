@@ -179,3 +179,19 @@ def test_a_stop_at_the_limit_is_possible() -> None:
     for asked in (request(max_tokens=2), request(max_tokens=2, ignore_eos=True, stop=[9]), guided):
         call = stream(asked, tokens(0, [1, 2]), finished(0, STOP, eos=2))
         assert rule("STREAM-019", call) is True
+
+
+def test_an_output_that_runs_past_its_stop() -> None:
+    """Records after a caller's stop are found; in one message with it they are not."""
+    end = finished(0, LENGTH)
+    by_token, by_text = request(stop=[9]), request(stop=["END"])
+    assert found("STREAM-016", stream(by_token, tokens(0, [9]), tokens(0, [1]), end)) == 0
+    assert rule("STREAM-016", stream(by_token, tokens(0, [9, 1]), end)) is None
+    assert rule("STREAM-016", stream(by_token, tokens(0, [8]), tokens(0, [1]), end)) is None
+    split = (tokens(0, [1], "E"), tokens(0, [2], "ND"), tokens(0, [3], "x"), end)
+    assert found("STREAM-016", stream(by_text, *split)) == 1
+    assert rule("STREAM-016", stream(by_text, *split[:2], end)) is None
+    late = request(stop=[9, "END"], min_tokens=3)
+    assert rule("STREAM-016", stream(late, tokens(0, [9]), *split)) is None
+    cut = finished(0, CANCELLED)
+    assert rule("STREAM-016", stream(by_token, tokens(0, [9]), tokens(0, [1]), cut)) is None

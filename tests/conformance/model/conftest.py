@@ -21,6 +21,7 @@ class TargetFacts:
     role: str = "aggregated"
     dialect: str = "v0.1.0"
     legacy: bool = False
+    single_service: bool = False
     generates: bool = True
     profiles: frozenset[str] = frozenset({"core"})
 

@@ -117,6 +117,7 @@ ILLEGAL: list[tuple[str, Change]] = [
     ("GEN-028", set_field("lora_name", "adapter")),
     ("GEN-030", lambda r: setattr(r.kv, "bypass_prefix_cache", True)),
     ("GEN-030", lambda r: setattr(r.kv, "cache_salt", "s")),
+    ("GEN-032", lambda r: r.kv.session.SetInParent()),
 ]
 
 UNDECIDED: dict[str, Change] = {
@@ -130,7 +131,6 @@ UNDECIDED: dict[str, Change] = {
     "large penalty": sampling(frequency_penalty=1e9),
     "prompt start": lambda r: setattr(r.response, "prompt_logprob_start", 7),
     "unprintable id": set_field("request_id", "a\nb"),
-    "session": lambda r: r.kv.session.SetInParent(),
 }
 
 

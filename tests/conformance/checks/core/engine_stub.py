@@ -323,8 +323,8 @@ def verdict(
     after_events: int | None = None,
     drawn: int = 0,
 ) -> str:
-    """What the check of a core row says about the engine over its table of cases: `pass`, `fail`,
-    `tolerated`, or `skip` when no case was judged.
+    """What the check of a row (`STREAM-001` of core, `OE-LOAD-001` of others) says about the engine
+    over its table of cases: `pass`, `fail`, `tolerated`, or `skip` when no case was judged.
 
     slow_factor below 1 shortens the waits of a check that is about to fail. after_events replaces
     the moment of the Abort in the cases. drawn: run this many cases of the strategy instead.
@@ -333,7 +333,7 @@ def verdict(
     try:
         with Connection(Target(address)) as connection:
             found = declared or detect(connection, timeout=10, model=None)
-            check = CHECKS[f"OE-CORE-{requirement}"]
+            check = CHECKS.get(requirement) or CHECKS[f"OE-CORE-{requirement}"]
             pace = replace(Pace(unary=0.001), slow_factor=slow_factor)
             stop = threading.Event()
             probe = Probe(check.requirement, connection, found, pace, Spending(999, 9999), stop)

@@ -1,0 +1,1 @@
+"""Checks of the profile admin, one module per group of requirements."""

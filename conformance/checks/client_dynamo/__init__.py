@@ -1,0 +1,1 @@
+"""Checks of the needs that Dynamo's sidecars have; advisory, apart from every profile."""
