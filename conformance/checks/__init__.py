@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType
 from conformance.checks.check import Check
 from conformance.model.client import client_set
 from conformance.model.registry import default_registry
+from conformance.runtimes.contracts import http_registry
 
 PACKAGES = (
     "conformance.checks.admin",
@@ -18,6 +19,7 @@ PACKAGES = (
     "conformance.checks.scheduling_load",
     "conformance.checks.testing",
 )
+HTTP_PACKAGES = ("conformance.checks.http", "conformance.checks.worker")
 
 
 @cache
@@ -28,6 +30,16 @@ def all_checks() -> Mapping[str, Check]:
     """
     modules = [module for package in PACKAGES for module in _modules(package)]
     return collect(default_registry().by_id, modules)
+
+
+@cache
+def http_checks() -> Mapping[str, Check]:
+    """Every check of the HTTP contracts: those in the modules of HTTP_PACKAGES.
+
+    Raises ImportError as `collect` does, for the ids of the shipped contracts.
+    """
+    modules = [module for package in HTTP_PACKAGES for module in _modules(package)]
+    return collect(http_registry().by_id, modules)
 
 
 @cache

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from conformance.checks.violation import Call, NotJudged, Tolerated, Violation
 from conformance.laws.law import Finding, Ruling
@@ -106,3 +106,7 @@ class BaseProbe(Generic[CallT, DeclaredT]):
                 self.fail(ruling.expected, ruling.actual, transcript, ruling.event)
         if not any(ruling is True for ruling, _ in rulings):
             self.skip("no call of this case met the precondition of the rule")
+
+
+# For code that runs bodies, whatever they call.
+AnyProbe: TypeAlias = BaseProbe[Any, Any]

@@ -6,11 +6,12 @@ import textwrap
 
 import rich_click as click
 
-from conformance.checks import all_checks
+from conformance.checks import all_checks, client_checks
 from conformance.checks.check import Check
-from conformance.cli.requirements import VERDICT
+from conformance.model.client import ClientSet, client_sets
 from conformance.model.registry import default_registry
-from conformance.model.requirement import Requirement, Subject
+from conformance.model.requirement import VERDICT, Requirement, Subject
+from conformance.mutants.needs import CLIENT_MUTANTS
 from conformance.mutants.table import MUTANTS
 
 # Where a requirement comes from; the letters of the profile files.
@@ -29,6 +30,10 @@ _SOURCES = {
 @click.argument("requirement")
 def explain(requirement: str) -> None:
     """Explain the requirement with this id: text, source, check, mutants, how to fix."""
+    client = _client_of(requirement)
+    if client is not None:
+        _explain_need(client, requirement)
+        return
     row = default_registry().requirement(requirement)
     check = all_checks().get(row.id)
     mutants = [mutant for mutant in MUTANTS if mutant.requirement == row.id]
@@ -53,6 +58,27 @@ def _check_name(row: Requirement, check: Check | None) -> str:
     if row.subject is Subject.REPORT:
         return f"{VERDICT}: it binds what a report may claim; no engine can break it"
     return check.name if check else "none yet: reported as unchecked"
+
+
+def _client_of(requirement: str) -> ClientSet | None:
+    """The client whose need this is, None for a requirement of a profile."""
+    sets = client_sets().values()
+    return next((c for c in sets if any(need.id == requirement for need in c.needs)), None)
+
+
+def _explain_need(client: ClientSet, identifier: str) -> None:
+    need = next(need for need in client.needs if need.id == identifier)
+    check = client_checks(client.name)[need.id]
+    mutants = [mutant for group in CLIENT_MUTANTS[client.name] for mutant in group]
+    click.echo(f"{need.id}  advisory  client {client.title}\n")
+    click.echo(_wrapped(need.text) + "\n")
+    click.echo(f"Otherwise: {client.otherwise[need.id].value}")
+    click.echo(f"Applies:   {need.applies or 'always'}")
+    click.echo(f"Check:     {check.name}")
+    for mutant in mutants:
+        if mutant.requirement == need.id:
+            click.echo(f"Mutant:    {mutant.name}: {mutant.story}")
+    click.echo("\nHow to fix\n" + _wrapped(check.advice))
 
 
 def _conditions(row: Requirement) -> list[str]:

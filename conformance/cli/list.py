@@ -5,9 +5,8 @@ from __future__ import annotations
 import rich_click as click
 
 from conformance.checks import all_checks
-from conformance.cli.requirements import VERDICT
 from conformance.model.registry import default_registry
-from conformance.model.requirement import Subject
+from conformance.model.requirement import VERDICT, Subject
 from conformance.runner.selection import Selection, validated
 
 

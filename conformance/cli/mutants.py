@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import rich_click as click
 
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
+from conformance.model.client import client_set, client_sets
 from conformance.mutants.matrix import Matrix, Trial, run_matrix
+from conformance.mutants.needs import CLIENT_MUTANTS, run_needs
 from conformance.mutants.table import MUTANTS, select
 
 
@@ -20,6 +24,16 @@ from conformance.mutants.table import MUTANTS, select
     is_flag=True,
     help="Run each mutant's own check only: quicker, and says nothing about unrelated ones.",
 )
+@click.option(
+    "--client",
+    metavar="NAME",
+    help=f"Mutants of what this client needs instead: {', '.join(client_sets())}.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Only so many of them, chosen by the seed: the full matrix takes long.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 def mutants(
     *,
@@ -28,6 +42,8 @@ def mutants(
     names: tuple[str, ...],
     jobs: int,
     own_only: bool,
+    client: str | None,
+    sample: int | None,
     seed: int,
 ) -> int:
     """Put a proxy that breaks one rule at a time before an engine, and see which checks notice.
@@ -37,7 +53,15 @@ def mutants(
     """
     if where.tls or where.ca or where.control:
         raise ConfigError("mutants stand before one plaintext listener", expected="--target alone")
+    if client is not None:
+        wanted = client_set(client)
+        with where.open() as target:
+            found = run_needs(target, wanted, _show)
+        return _summary(found, sum(map(len, CLIENT_MUTANTS[wanted.name])))
     chosen = select(ids, names)
+    if sample is not None and sample < len(chosen):
+        chosen = tuple(random.Random(seed).sample(chosen, sample))  # noqa: S311 - not secret
+        click.echo(f"{sample} mutants, chosen by seed {seed}")
     with where.open() as target:
         matrix = run_matrix(target, chosen, jobs=jobs, own_only=own_only, seed=seed, listener=_show)
     return _summary(matrix, len(MUTANTS))

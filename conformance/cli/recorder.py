@@ -13,6 +13,7 @@ from pathlib import Path
 
 from conformance.errors import ConfigError
 from conformance.runner.events import RunEvent, RunStarted
+from conformance.wire.declared import Declared
 from conformance.wire.declared_json import to_text
 from conformance.wire.payload import without_payload
 from conformance.wire.transcript import Transcript
@@ -60,6 +61,8 @@ class Recorder:
     def event(self, event: RunEvent) -> None:
         """Write what the target declared, when the run has learnt it."""
         if self._directory is None or not isinstance(event, RunStarted):
+            return
+        if not isinstance(event.declared, Declared):
             return
         text = to_text(event.declared)
         try:

@@ -9,12 +9,9 @@ import rich_click as click
 from conformance.checks import all_checks
 from conformance.errors import ConfigError
 from conformance.model.registry import default_registry
-from conformance.model.requirement import Subject
+from conformance.model.requirement import VERDICT, Subject
 from conformance.mutants.table import MUTANTS
 from conformance.reports.requirements_page import requirements_page
-
-# What keeps the rules that bind reports instead of engines.
-VERDICT = "model.profile_verdict"
 
 
 @click.command()

@@ -6,11 +6,18 @@ from pathlib import Path
 
 import rich_click as click
 
+from conformance.cli.http_target import (
+    HttpWords,
+    http_options,
+    http_target,
+    is_http,
+    runtime_name,
+)
 from conformance.cli.recorder import Recorder
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
 from conformance.model.client import client_set, client_sets
-from conformance.model.registry import default_registry
+from conformance.model.registry import Registry, default_registry
 from conformance.model.requirement import Level
 from conformance.model.verdict import CONFORMANT, NOT_CONFORMANT
 from conformance.reports import FORMATS, write_report
@@ -20,14 +27,19 @@ from conformance.runner.baseline_file import update_baseline
 from conformance.runner.budget import BUDGETS
 from conformance.runner.clients import all_met
 from conformance.runner.events import RunEvent
+from conformance.runner.http_session import HttpOptions
 from conformance.runner.run import run as run_suite
+from conformance.runner.run import run_http
 from conformance.runner.selection import Selection, validated
 from conformance.runner.session import Options
 from conformance.runner.store import DIRECTORY, save
+from conformance.runtimes.contracts import http_registry
+from conformance.runtimes.registry import runtime_profile
 
 
 @click.command()
 @target_options
+@http_options
 @click.option("--model", default="", help="Model to test. Default: the first one served.")
 @click.option("--profile", "profiles", multiple=True, help="Judge only this profile; repeatable.")
 @click.option("--id", "ids", multiple=True, help="Run only this requirement id or glob.")
@@ -108,6 +120,7 @@ from conformance.runner.store import DIRECTORY, save
 def run(
     *,
     where: TargetOptions,
+    http: HttpWords,
     model: str,
     profiles: tuple[str, ...],
     ids: tuple[str, ...],
@@ -131,23 +144,37 @@ def run(
 ) -> int:
     """Judge a target and say which profiles it may claim."""
     outputs = [_output(report) for report in reports]
+    over_http = is_http(where)
+    if over_http and (clients or require_client or dialect or record):
+        names = "--client, --require-client, --dialect and --record"
+        raise ConfigError(f"one of {names} with an HTTP target", expected="a gRPC target")
+    if not over_http and (http.given or any("/" in name for name in profiles)):
+        names = "--scripted, --condition, --allow and runtime profiles"
+        raise ConfigError(f"{names} are for HTTP targets", expected="--target http://host:port")
+    registry = http_registry() if over_http else default_registry()
+    runtime = runtime_profile(runtime_name(profiles)) if over_http else None
     # Before an engine is started: a wrong name should not cost the time that takes.
-    selection = validated(Selection(profiles, ids, exclude, Level(level)), default_registry())
+    wanted = () if over_http else profiles
+    selection = validated(Selection(wanted, ids, exclude, Level(level)), registry)
     needs = tuple(client_set(name) for name in dict.fromkeys(clients))
     if require_client and not needs:
         raise ConfigError("--require-client without a client", expected="--client NAME")
-    baseline = _baseline(baseline_file, update=update)
+    baseline = _baseline(baseline_file, registry, update=update)
     recorder = Recorder(record, payloads=include_payloads)
 
     def listener(event: RunEvent) -> None:
         progress(event)
         recorder.event(event)
 
-    with where.open() as target, Progress() as progress, recorder.open():
-        options = Options(
-            target=target,
+    target = None
+    if runtime is not None:
+        http_run = HttpOptions(
+            target=http_target(where),
+            profile=runtime,
             model=model,
-            dialect=dialect,
+            scripted=http.scripted,
+            conditions=http.conditions,
+            allowed=http.allowed,
             budget=BUDGETS[budget],
             seed=seed,
             jobs=jobs,
@@ -155,11 +182,28 @@ def run(
             ready_timeout=ready_timeout,
             slow_factor=slow_factor,
             time_limit=time_limit,
-            recorder=recorder.call,
             baseline=baseline,
-            clients=needs,
         )
-        report = run_suite(options, listener)
+        with Progress() as progress:
+            report = run_http(http_run, listener)
+    else:
+        with where.open() as target, Progress() as progress, recorder.open():
+            options = Options(
+                target=target,
+                model=model,
+                dialect=dialect,
+                budget=BUDGETS[budget],
+                seed=seed,
+                jobs=jobs,
+                selection=selection,
+                ready_timeout=ready_timeout,
+                slow_factor=slow_factor,
+                time_limit=time_limit,
+                recorder=recorder.call,
+                baseline=baseline,
+                clients=needs,
+            )
+            report = run_suite(options, listener)
     for failure in report.failures:
         save(failure, failures)
     if update and baseline_file is not None:
@@ -174,13 +218,13 @@ def run(
     return NOT_CONFORMANT if unmet and code == CONFORMANT else code
 
 
-def _baseline(path: Path | None, *, update: bool) -> Baseline | None:
+def _baseline(path: Path | None, registry: Registry, *, update: bool) -> Baseline | None:
     if path is None:
         if update:
             raise ConfigError("--update-baseline without a file", expected="--baseline FILE")
         return None
     # The first update makes the file.
-    return None if update and not path.exists() else load_baseline(path, default_registry())
+    return None if update and not path.exists() else load_baseline(path, registry)
 
 
 def _output(text: str) -> tuple[str, Path]:

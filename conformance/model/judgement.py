@@ -17,6 +17,9 @@ _NEUTRAL = frozenset(
         SkipReason.LIMIT_TOO_LARGE,
         SkipReason.LEGACY,
         SkipReason.REPORT_RULE,
+        SkipReason.CONDITION,
+        SkipReason.UNCLAIMED,
+        SkipReason.EFFECT,
     }
 )
 

@@ -32,6 +32,10 @@ class Subject(StrEnum):
     REPORT = "report"  # what may be claimed of an engine: no engine can break it
 
 
+# Module that keeps the rules which bind reports, as tables of requirements name it.
+VERDICT = "model.profile_verdict"
+
+
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A rule as the profile file states it.
@@ -40,7 +44,8 @@ class Requirement:
     H earlier upstream draft, G gRPC health checking, W W3C trace context, D decided here.
     `legacy` rows also bind engines that serve only Inference and Control; `tolerates` says
     which deviation such an engine is warned for instead of failed. A rule whose subject is the
-    report has no check: the verdict model keeps it, and its own tests prove that.
+    report has no check: the verdict model keeps it, and its own tests prove that. `capability`
+    is the one of an HTTP runtime that a row of an HTTP contract is about.
     """
 
     id: str
@@ -53,6 +58,7 @@ class Requirement:
     legacy: bool = False
     tolerates: str = ""
     subject: Subject = Subject.ENGINE
+    capability: str = ""
 
     @property
     def group(self) -> str:

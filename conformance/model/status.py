@@ -31,6 +31,9 @@ class SkipReason(StrEnum):
     HOOK_MISSING = "hook_missing"
     LEGACY = "legacy"
     REPORT_RULE = "report_rule"
+    CONDITION = "condition"  # the operator has not stated that the condition holds
+    UNCLAIMED = "unclaimed"  # the runtime profile knows nothing: observed, and not judged
+    EFFECT = "effect"  # the operator has not allowed what the call does to the target
     OPERATOR = "operator"
     VACUOUS = "vacuous"
     PREREQUISITE = "prerequisite"

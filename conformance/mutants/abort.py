@@ -120,7 +120,9 @@ MUTANTS = (
         "abort-answers-too-late",
         "OE-CORE-ABORT-003",
         "The answer looks at the request after it was aborted, and finds it finished.",
-        {ABORT: edited(_never_aborted)},
+        {ABORT: when(lambda request: bool(request.request_id), edited(_never_aborted))},
+        # The same answer for a request that a pause holds.
+        frozenset({"OE-ADM-012"}),
     ),
     Mutant(
         "finished-id-forgotten",

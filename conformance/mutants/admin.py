@@ -245,6 +245,8 @@ MUTANTS = (
         "OE-ADM-005",
         "Waiting is not implemented, and the requests that run are aborted.",
         {PAUSE: repaired(_waits_for_nobody)},
+        # The mode in force is another than was asked for, and nothing is ever in progress.
+        frozenset({"OE-ADM-009", "OE-ADM-025"}),
     ),
     Mutant(
         "wait-runs-out-paused",

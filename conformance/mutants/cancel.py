@@ -29,8 +29,9 @@ async def detached(
 
     stays: asked when that happens; True leaves the work for so many seconds, else it ends at once.
     """
-    answers: asyncio.Queue[Any] = asyncio.Queue()
-    task = _beside(exchange, _read(exchange, answers))
+    answers: asyncio.Queue[Any] = asyncio.Queue(1)
+    left = asyncio.Event()
+    task = _beside(exchange, _read(exchange, answers, left))
     try:
         while (message := await answers.get()) is not None:
             if isinstance(message, Exception):
@@ -38,22 +39,31 @@ async def detached(
             yield message
     finally:
         if stays():
+            left.set()
+            # The task may be waiting for room.
+            with suppress(asyncio.QueueEmpty):
+                answers.get_nowait()
             asyncio.get_running_loop().call_later(seconds, task.cancel)
         else:
             task.cancel()
 
 
-async def _read(exchange: Exchange, answers: asyncio.Queue[Any]) -> None:
-    """Put every answer into the queue, then None or the error that ended the call."""
+async def _read(exchange: Exchange, answers: asyncio.Queue[Any], left: asyncio.Event) -> None:
+    """Put every answer into the queue, then None or the error that ended the call; once the
+    client has left, drop them.
+    """
     request = exchange.request.SerializeToString()
     relayed = exchange.relay(exchange.method, request, exchange.metadata, Envelope())
+    end: Refused | None = None
     try:
         async with aclosing(relayed):
             async for data in relayed:
-                answers.put_nowait(exchange.method.response.FromString(data))
+                if not left.is_set():
+                    await answers.put(exchange.method.response.FromString(data))
     except Refused as refused:
-        answers.put_nowait(refused)
-    answers.put_nowait(None)
+        end = refused
+    if not left.is_set():
+        await answers.put(end)
 
 
 def going_on(condition: Callable[[Exchange, int], bool]) -> Behaviour:
@@ -216,6 +226,8 @@ MUTANTS = (
         "OE-CORE-CANCEL-001",
         "The id of a cancelled request stays in the table of active ones.",
         {GENERATE: _id_kept},
+        # Calls that a deadline or a lost connection ended are cancelled too.
+        frozenset({"OE-CORE-GEN-036", "OE-CORE-CANCEL-004"}),
     ),
     Mutant(
         "cancel-ends-another",

@@ -9,8 +9,8 @@ from typing import Any
 
 import grpc
 
-from conformance.mutants.abort_all import ABORTED, cancelled_end
-from conformance.mutants.behaviours import refusal, when
+from conformance.mutants.abort_all import ABORTED, SHORT, cancelled_end
+from conformance.mutants.behaviours import forward, refusal, when
 from conformance.mutants.cancel import detached
 from conformance.mutants.methods import ABORT, GENERATE
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
@@ -73,30 +73,46 @@ async def _unknown_when_lost(exchange: Exchange) -> Answers:
 
 
 async def _pretended_in_crowd(exchange: Exchange) -> Answers:
-    """With several requests in flight the index of the aborted one is off by the finished ones."""
-    streams = exchange.state.get("streams", {})
-    request_id = exchange.request.request_id
-    if request_id in streams:
-        stop, inner = streams[request_id]
-        if len(streams) >= CROWD:
-            stop.set()
-            yield ABORTED
-            return
+    """A request that came when others were running is looked up in the wrong place."""
+    inner, stop = exchange.state.get("inner", {}).get(exchange.request.request_id, (None, None))
+    if stop is not None and exchange.state["streams"][0] >= CROWD:
+        stop.set()
+        yield ABORTED
+        return
+    if inner is not None:
         exchange.request.request_id = inner
     async for response in exchange.upstream():
         yield response
 
 
 async def _closed_in_crowd(exchange: Exchange) -> Answers:
-    """The engine knows requests by ids of its own, so that the caller's are free at once."""
-    request_id, sent = exchange.request.request_id, 0
-    streams = exchange.state.setdefault("streams", {})
-    if request_id in streams:
+    """The first of several long requests is the engine's as it is; the others get other ids."""
+    request_id = exchange.request.request_id
+    streams = exchange.state.setdefault("streams", [0])
+    if request_id in exchange.state.get("inner", ()):
         details = "request_id is already in use"
         raise refusal(grpc.StatusCode.ALREADY_EXISTS, "DUPLICATE_REQUEST", details)
+    outer = exchange.state.setdefault("outer", {})
+    long = exchange.request.stopping.max_tokens > SHORT
+    inner = long and streams[0] > 0 and not outer.get(request_id)
+    streams[0] += long
+    outer[request_id] = outer.get(request_id, 0) + (not inner)
+    try:
+        async with aclosing((_under_inner_id if inner else forward)(exchange)) as answers:
+            async for response in answers:
+                yield response
+    finally:
+        streams[0] -= long
+        outer[request_id] -= not inner
+
+
+async def _under_inner_id(exchange: Exchange) -> Answers:
+    """The engine knows the request by another id, so that the caller's is free at once."""
+    request_id, sent = exchange.request.request_id, 0
+    known = exchange.state.setdefault("inner", {})
     stop = asyncio.Event()
     exchange.request.request_id = f"inner-{secrets.token_hex(8)}"
-    streams[request_id] = stop, exchange.request.request_id
+    known[request_id] = exchange.request.request_id, stop
     answers = detached(exchange, stop.is_set, CROWD_SECONDS)
     try:
         async with aclosing(answers):
@@ -108,7 +124,7 @@ async def _closed_in_crowd(exchange: Exchange) -> Answers:
                 sent += len(response.token.tokens)
                 yield response
     finally:
-        streams.pop(request_id, None)
+        known.pop(request_id, None)
 
 
 def _named(request: Any, request_id: str) -> v1.GenerateRequest:

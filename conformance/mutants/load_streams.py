@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from conformance.mutants.methods import CAPABILITIES
@@ -64,8 +64,14 @@ async def limits_of(exchange: Exchange) -> v1.LoadCapabilities:
     return limits
 
 
-async def ticking(answers: Answers, seconds: float) -> AsyncGenerator[Any, None]:
-    """The answers, and None whenever none has come for so long."""
+@asynccontextmanager
+async def ticking(answers: Answers, seconds: float) -> AsyncIterator[AsyncGenerator[Any, None]]:
+    """The answers, and None whenever none has come for so long; for as long as the block runs."""
+    async with aclosing(_ticks(answers, seconds)) as ticks:
+        yield ticks
+
+
+async def _ticks(answers: Answers, seconds: float) -> AsyncGenerator[Any, None]:
     pending: asyncio.Future[Any] | None = None
     try:
         while True:

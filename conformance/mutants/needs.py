@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from conformance.model.client import ClientSet
 from conformance.model.status import Status
 from conformance.mutants import client_dynamo
-from conformance.mutants.matrix import OWN, Trial
+from conformance.mutants.matrix import OWN, Matrix, Trial
 from conformance.mutants.mutant import Mutant
 from conformance.mutants.proxy import proxied
 from conformance.runner.clients import ClientResult, Result, judge_clients
@@ -18,6 +18,26 @@ from conformance.wire.target import Target, parse_address
 CLIENT_MUTANTS: Mapping[str, tuple[tuple[Mutant, ...], tuple[Mutant, ...]]] = {
     "dynamo": (client_dynamo.MUTANTS, client_dynamo.PREFILL_MUTANTS),
 }
+
+
+def run_needs(
+    target: Target, client: ClientSet, listener: Callable[[Trial], None] = lambda _: None
+) -> Matrix:
+    """Try every mutant of the client's needs that fits the role of the engine.
+
+    listener: told each trial as it ends.
+    """
+    plain = judge_needs(target.address, client)
+    broken = {n.need.id: n.detail for n in plain.needs if n.result is Result.NOT_MET}
+    if broken:
+        return Matrix(broken, ())
+    role = open_session(Options(target, budget=OWN, seed=0)).declared.role
+    trials = []
+    for mutant in CLIENT_MUTANTS[client.name][role == "prefill"]:
+        trial = try_need(target.address, client, mutant)
+        listener(trial)
+        trials.append(trial)
+    return Matrix({}, tuple(trials))
 
 
 def judge_needs(address: str, client: ClientSet, mutant: Mutant | None = None) -> ClientResult:

@@ -130,6 +130,8 @@ MUTANTS = (
         "OE-CORE-GEN-036",
         "The handler listens for cancellation only, and a call whose deadline passed goes on.",
         {GENERATE: _deadline_unseen},
+        # A client that gives up by its deadline has cancelled.
+        frozenset({"OE-CORE-CANCEL-001"}),
     ),
     Mutant(
         "impatient-with-readers",

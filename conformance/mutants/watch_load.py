@@ -141,11 +141,12 @@ async def _raises_after_error(exchange: Exchange) -> Answers:
 async def _short_lived(exchange: Exchange) -> Answers:
     """Streams are closed after a while, so that clients find new replicas."""
     end = asyncio.get_running_loop().time() + LIFETIME_SECONDS
-    async for response in ticking(exchange.upstream(), LIFETIME_SECONDS / 10):
-        if asyncio.get_running_loop().time() >= end:
-            return
-        if response is not None:
-            yield response
+    async with ticking(exchange.upstream(), LIFETIME_SECONDS / 10) as answers:
+        async for response in answers:
+            if asyncio.get_running_loop().time() >= end:
+                return
+            if response is not None:
+                yield response
 
 
 class _Places:

@@ -86,16 +86,19 @@ async def _repeating(exchange: Exchange) -> Answers:
     seconds = max(20, 2 * limits.min_interval_floor_ms) / 1000
     last: Any = None
     latest, interval = 0, 0
-    async for answer in ticking(exchange.upstream(), seconds):
-        response = _again(last) if answer is None and last is not None else answer
-        if response is None or (last is not None and kind(response) == "heartbeat"):
-            continue
-        if kind(response) == "settings":
-            interval = response.settings.effective_min_interval_ms * NANOS_PER_MS
-        step = interval if kind(response) == "snapshot" and last is not None else 0
-        latest = response.timestamp_unix_nanos = max(response.timestamp_unix_nanos, latest + step)
-        last = response if kind(response) == "snapshot" else last
-        yield numbers.put(response)
+    async with ticking(exchange.upstream(), seconds) as answers:
+        async for answer in answers:
+            response = _again(last) if answer is None and last is not None else answer
+            if response is None or (last is not None and kind(response) == "heartbeat"):
+                continue
+            if kind(response) == "settings":
+                interval = response.settings.effective_min_interval_ms * NANOS_PER_MS
+            step = interval if kind(response) == "snapshot" and last is not None else 0
+            latest = response.timestamp_unix_nanos = max(
+                response.timestamp_unix_nanos, latest + step
+            )
+            last = response if kind(response) == "snapshot" else last
+            yield numbers.put(response)
 
 
 def _again(snapshot: Any) -> Any:

@@ -72,13 +72,14 @@ class Slot:
 @dataclass(slots=True)
 class Lifecycle:
     """The ids of one history, by slot number. remembers: whether the engine must still know every
-    finished id of it. released: the rule about the latest action that gives something back.
+    finished id of it. released: the rules about actions that gave something back since the load
+    was last right.
     swept: whether everything was aborted at some time.
     """
 
     remembers: bool
     slots: dict[int, Slot] = field(default_factory=dict)
-    released: str = ABORT_RELEASES
+    released: set[str] = field(default_factory=set)
     swept: bool = False
 
     def slot(self, number: int) -> Slot:
@@ -168,12 +169,16 @@ class Lifecycle:
         return Breach(ABORT_ENDS, "the end of the aborted stream", f"open after {seconds:.1f} s")
 
     def load(self, seen: int) -> Breach | None:
-        """running_requests, when all that left has had its time to go."""
+        """running_requests, when all that left has had its time to go. None also for too many of
+        them after actions that different rules are about.
+        """
         due = sum(1 for _ in self.running())
+        rules = self.released if seen > due else {LOAD_COUNTS}
         if seen == due:
+            self.released = set()
+        if seen == due or len(rules) != 1:
             return None
-        rule = self.released if seen > due else LOAD_COUNTS
-        return Breach(rule, f"running_requests {due}", f"{seen}")
+        return Breach(next(iter(rules)), f"running_requests {due}", f"{seen}")
 
     def health(self, status: str) -> Breach | None:
         """The standard health status of the data plane."""
@@ -194,7 +199,7 @@ class Lifecycle:
 
     def _leaves(self, slot: Slot, end: End) -> None:
         slot.phase, slot.end = Phase.LEAVING, end
-        self.released = ABORT_RELEASES if end is End.ABORT else CANCEL_RELEASES
+        self.released.add(ABORT_RELEASES if end is End.ABORT else CANCEL_RELEASES)
 
     def _foreign_to_others(self, number: int, rule: str) -> None:
         for other in self.running():

@@ -45,7 +45,7 @@ def evidence(
         yield f"  replayed  {failure.reproduced} of {failure.replays} times"
     if failure.check != failure.requirement:
         yield f"  seen in   a call of the check of {failure.check}"
-    transcript = failure.transcript
+    transcript = failure.transcript if isinstance(failure.transcript, Transcript) else None
     if transcript is not None:
         yield f"  call      {transcript.method}"
         yield from (

@@ -10,16 +10,22 @@ from typing import Any
 
 import jsonschema
 
-from conformance.checks import all_checks
+from conformance.checks import all_checks, http_checks
 from conformance.errors import HarnessError
+from conformance.http.exchange import Exchange
 from conformance.model.case import request_json
 from conformance.model.profile_verdict import ProfileVerdict
+from conformance.reports.http_call import http_call
 from conformance.reports.redact import redacted
 from conformance.runner.baseline import Comparison
 from conformance.runner.clients import ClientResult
+from conformance.runner.opened import AnyDeclared
 from conformance.runner.report import Report
 from conformance.runner.result import Failure
 from conformance.runner.store import name_of
+from conformance.runtimes.declared import HttpDeclared
+from conformance.runtimes.identity import BUILD
+from conformance.wire.declared import Declared
 from conformance.wire.dialect import shown_in
 from conformance.wire.transcript import Transcript
 
@@ -105,18 +111,46 @@ def _baseline(comparison: Comparison | None) -> dict[str, Any] | None:
 
 def _target(report: Report) -> dict[str, Any]:
     declared, engine = report.declared, report.declared.engine
-    return {
+    runtime = {} if isinstance(declared, Declared) else {"runtime": _runtime(declared)}
+    return runtime | {
         "address": report.address,
         "class": declared.target_class.value,
         "dialect": declared.dialect,
         "role": declared.role,
         "model": declared.model_name,
         "profiles": sorted(declared.profiles),
-        "engine_name": getattr(engine, "engine_name", ""),
-        "engine_version": getattr(engine, "engine_version", ""),
+        "engine_name": _engine_name(declared),
+        "engine_version": _engine_version(declared),
         "instance_id": getattr(engine, "instance_id", ""),
         "schema_release": getattr(engine, "schema_release", ""),
         "schema_revision": getattr(engine, "schema_revision", 0),
+    }
+
+
+def _engine_name(declared: AnyDeclared) -> str:
+    if isinstance(declared, HttpDeclared):
+        return declared.runtime.name
+    return str(getattr(declared.engine, "engine_name", ""))
+
+
+def _engine_version(declared: AnyDeclared) -> str:
+    """As the engine itself reports it: a configured build is in the profile's name only."""
+    if isinstance(declared, HttpDeclared):
+        return declared.observed.get(BUILD, "")
+    return str(getattr(declared.engine, "engine_version", ""))
+
+
+def _runtime(declared: HttpDeclared) -> dict[str, Any]:
+    runtime = declared.runtime
+    return {
+        "profile": runtime.id,
+        "title": runtime.title,
+        "digest": runtime.digest,
+        "tier": runtime.tier,
+        "scripted": declared.scripted,
+        "conditions": sorted(declared.conditions),
+        "allowed": sorted(effect.value for effect in declared.allowed),
+        "observed": dict(declared.observed),
     }
 
 
@@ -139,7 +173,7 @@ def _profile(verdict: ProfileVerdict, report: Report) -> dict[str, Any]:
 
 def _requirements(report: Report, *, include_payloads: bool) -> list[dict[str, Any]]:
     judgements = {judgement.requirement: judgement for judgement in report.judgements}
-    checks = all_checks()
+    checks = all_checks() if isinstance(report.declared, Declared) else http_checks()
     rows = []
     for row in report.plan.rows:
         requirement, judgement = row.requirement, judgements.get(row.requirement.id)
@@ -170,7 +204,6 @@ def _requirements(report: Report, *, include_payloads: bool) -> list[dict[str, A
 
 
 def _failure(failure: Failure, dialect: str, *, include_payloads: bool) -> dict[str, Any]:
-    transcript = failure.transcript
     return {
         "name": name_of(failure),
         "check": failure.check,
@@ -179,10 +212,18 @@ def _failure(failure: Failure, dialect: str, *, include_payloads: bool) -> dict[
         "replays": failure.replays,
         "reproduced": failure.reproduced,
         "event": failure.event,
-        "call": None
-        if transcript is None
-        else _call(transcript, dialect, include_payloads=include_payloads),
+        "call": _any_call(failure, dialect, include_payloads=include_payloads),
     }
+
+
+def _any_call(failure: Failure, dialect: str, *, include_payloads: bool) -> dict[str, Any] | None:
+    match failure.transcript:
+        case None:
+            return None
+        case Exchange() as exchange:
+            return http_call(exchange, include_payloads=include_payloads)
+        case transcript:
+            return _call(transcript, dialect, include_payloads=include_payloads)
 
 
 def _call(transcript: Transcript, dialect: str, *, include_payloads: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from conformance.checks.check import Check
 from conformance.model.profile import Profile
 from conformance.model.registry import Registry
-from conformance.model.requirement import Requirement
+from conformance.model.requirement import VERDICT, Requirement, Subject
 
 
 def requirements_page(
@@ -63,7 +63,13 @@ def _row(row: Requirement, check: Check | None, mutants: Sequence[str]) -> str:
         row.text.replace("|", "\\|"),
         ", ".join(sorted(need.value for need in row.needs)),
         "yes" if row.legacy else "",
-        "" if check is None else f"`{check.name}`",
+        _kept_by(row, check),
         ", ".join(f"`{name}`" for name in mutants),
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _kept_by(row: Requirement, check: Check | None) -> str:
+    if row.subject is Subject.REPORT:
+        return f"`{VERDICT}`"
+    return "" if check is None else f"`{check.name}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -15,13 +16,18 @@ from rich.text import Text
 from conformance.model.registry import default_registry
 from conformance.model.status import Status
 from conformance.reports.evidence import evidence
+from conformance.reports.http_call import http_evidence
 from conformance.reports.ranges import ranges
 from conformance.reports.titles import title
 from conformance.runner.clients import ClientResult, Result
 from conformance.runner.events import CheckFinished, RunEvent, RunStarted
+from conformance.runner.opened import AnyDeclared
 from conformance.runner.plan import Plan
 from conformance.runner.report import Report
-from conformance.wire.declared import Declared
+from conformance.runner.result import Failure
+from conformance.runtimes.contracts import http_registry
+from conformance.runtimes.declared import HttpDeclared
+from conformance.runtimes.identity import BUILD
 from conformance.wire.routes import routes_of
 from conformance.wire.target import Target
 
@@ -81,16 +87,16 @@ class Progress:
         self._bar.start()
 
 
-def print_report(report: Report, target: Target, *, payloads: bool = False) -> None:
-    """Print failures with their evidence, a line for each notable row, counts and the claim."""
+def print_report(report: Report, target: Target | None, *, payloads: bool = False) -> None:
+    """Print failures with their evidence, a line for each notable row, counts and the claim.
+
+    target: where a gRPC target is; an HTTP one is known by the report's address.
+    """
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
-    registry, routes = default_registry(), routes_of(report.declared, target)
-    target = replace(target, single_service=report.declared.single_service)
-    dialect = report.declared.dialect
     for failure in report.failures:
         if report.known(failure.requirement) is not None:
             continue
-        for line in evidence(failure, registry, target, routes, payloads=payloads, dialect=dialect):
+        for line in _evidence(report, failure, target, payloads=payloads):
             console.print(Text(line))
         console.print()
     for status in _NOTABLE:
@@ -114,7 +120,8 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
             )
         )
     for problem in report.comparison.problems if report.comparison is not None else ():
-        console.print(Text("baseline ", style="bold red") + Text(problem))
+        what = report.comparison.name if report.comparison is not None else ""
+        console.print(Text(f"{what} ", style="bold red") + Text(problem))
     if report.unchecked:
         console.print(Text("unchecked (no check exists yet): " + ranges(report.unchecked)))
     if report.ended_early:
@@ -132,6 +139,24 @@ def print_report(report: Report, target: Target, *, payloads: bool = False) -> N
     console.print(Text(report.verdict.text, style="bold"))
 
 
+def _evidence(
+    report: Report, failure: Failure, target: Target | None, *, payloads: bool
+) -> Iterator[str]:
+    declared = report.declared
+    if isinstance(declared, HttpDeclared) or target is None:
+        profile = f"runtimes/{declared.runtime.id}" if isinstance(declared, HttpDeclared) else ""
+        address = report.address
+        return http_evidence(failure, http_registry(), address, profile, payloads=payloads)
+    return evidence(
+        failure,
+        default_registry(),
+        replace(target, single_service=declared.single_service),
+        routes_of(declared, target),
+        payloads=payloads,
+        dialect=declared.dialect,
+    )
+
+
 def _print_client(console: Console, client: ClientResult) -> None:
     """One line for each need that is not met, and the counts."""
     for each in client.needs:
@@ -141,7 +166,16 @@ def _print_client(console: Console, client: ClientResult) -> None:
     console.print(Text(f"{client.text} (advisory)"))
 
 
-def _headline(declared: Declared) -> str:
+def _headline(declared: AnyDeclared) -> str:
+    if isinstance(declared, HttpDeclared):
+        runtime = declared.runtime
+        build = declared.observed.get(BUILD, "")
+        known = f"reports build {build}" if build else "reports no build"
+        model = f"{declared.model_name or 'none'}{' (scripted)' if declared.scripted else ''}"
+        return (
+            f"{runtime.title}: {declared.target_class.value}, profile {runtime.id} "
+            f"(sha256 {runtime.digest[:12]}), {known}, model {model}"
+        )
     engine = declared.engine
     name = f"{getattr(engine, 'engine_name', '')} {getattr(engine, 'engine_version', '')}".strip()
     advertised = ", ".join(sorted(declared.profiles)) or "none"
@@ -151,7 +185,7 @@ def _headline(declared: Declared) -> str:
     )
 
 
-def _planned(declared: Declared, plan: Plan) -> str:
+def _planned(declared: AnyDeclared, plan: Plan) -> str:
     rows = [(profile, plan.of(profile)) for profile in plan.profiles]
     parts = [
         f"{title(declared, profile.name, profile.version)} "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conformance.wire.declared import Declared
+from conformance.runner.opened import AnyDeclared
 
 
-def title(declared: Declared, name: str, version: str) -> str:
+def title(declared: AnyDeclared, name: str, version: str) -> str:
     """`core 1.0`; `core rows` on an engine that knows no profiles, which never conforms to one."""
     return f"{name} rows" if declared.legacy else f"{name} {version}"

@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from functools import cache
@@ -39,6 +39,9 @@ class Known:
     issue: why it is accepted and where it is followed. expires: the first day on which it is not
     accepted any more. check, case, expected, actual: the evidence; the case is run again first,
     and has to show what was seen before. A glob has none.
+
+    Entries of a runtime profile (of_profile) have no case and no `expected`, speak of warnings
+    too, and may hold where they are known of one model only. stale: what is said when it holds.
     """
 
     id: str
@@ -50,6 +53,9 @@ class Known:
     case: Case | None = None
     expected: str = ""
     actual: str = ""
+    stale: str = "stale, it holds now; remove the entry"
+    may_hold: bool = False
+    of_profile: bool = False
 
     def covers(self, requirement: str) -> bool:
         """Whether the entry speaks of this requirement."""
@@ -59,16 +65,19 @@ class Known:
         """Whether the failure is the known one. Numbers may differ: counts and seconds vary."""
         if self.at_most is not None:
             return True
+        if self.of_profile:
+            return not self.actual or _signature("", failure.actual) == _signature("", self.actual)
         seen = (failure.expected, failure.actual)
         return _signature(*seen) == _signature(self.expected, self.actual)
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The entries of a file, in its order."""
+    """The entries of a file, in its order. name: what messages call it."""
 
     path: Path
     entries: tuple[Known, ...]
+    name: str = "baseline"
 
     def of(self, requirement: str) -> Known | None:
         """The entry for one requirement: its own before a glob's."""
@@ -85,6 +94,7 @@ class Comparison:
     path: Path
     known: Mapping[str, Known]
     problems: tuple[str, ...]
+    name: str = "baseline"
 
 
 def load_baseline(path: Path, registry: Registry) -> Baseline:
@@ -110,18 +120,23 @@ def load_baseline(path: Path, registry: Registry) -> Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a run showed of the requirements that it judged: all of them, and those that failed."""
+    """What a run showed of the requirements that it judged: all of them, those that failed, and
+    those that it warned of.
+    """
 
     judged: frozenset[str]
     failing: Mapping[str, Failure]
+    warned: Mapping[str, Failure] = field(default_factory=dict)
 
 
 def shown(failures: Iterable[Failure], judgements: Iterable[Judgement]) -> Shown:
     """What counts for a baseline: a warning is no failure, and a skipped row says nothing."""
     status = {judgement.requirement: judgement.status for judgement in judgements}
+    broken = tuple(failures)
     return Shown(
         frozenset(name for name, one in status.items() if one in _BROKEN | _HOLDS),
-        {one.requirement: one for one in failures if status[one.requirement] in _BROKEN},
+        {one.requirement: one for one in broken if status[one.requirement] in _BROKEN},
+        {one.requirement: one for one in broken if status[one.requirement] is Status.WARN},
     )
 
 
@@ -134,7 +149,7 @@ def compare(baseline: Baseline, run: Shown, today: date | None = None) -> Compar
     for requirement, failure in sorted(failing.items()):
         entry = baseline.of(requirement)
         if entry is None:
-            problems.append(f"{requirement}: fails and is not in the baseline")
+            problems.append(f"{requirement}: fails and is not in the {baseline.name}")
         elif entry.explains(failure):
             known[requirement] = entry
         else:
@@ -142,9 +157,13 @@ def compare(baseline: Baseline, run: Shown, today: date | None = None) -> Compar
                 f"{requirement}: fails for another reason than the known one: expected "
                 f"{failure.expected}; got {failure.actual}; known is {entry.actual}"
             )
+    for requirement, failure in sorted(run.warned.items()):
+        entry = baseline.of(requirement)
+        if entry is not None and entry.of_profile and entry.explains(failure):
+            known[requirement] = entry
     for entry in baseline.entries:
         problems += _wrong(entry, known, run, day)
-    return Comparison(baseline.path, known, tuple(problems))
+    return Comparison(baseline.path, known, tuple(problems), baseline.name)
 
 
 def against_baseline(verdict: RunVerdict, comparison: Comparison) -> RunVerdict:
@@ -158,7 +177,9 @@ def against_baseline(verdict: RunVerdict, comparison: Comparison) -> RunVerdict:
         count = len(comparison.known)
         text += f"; {count} known deviation{'' if count == 1 else 's'}"
     if comparison.problems:
-        return replace(verdict, exit_code=NOT_CONFORMANT, text=f"{text}; not as the baseline says")
+        return replace(
+            verdict, exit_code=NOT_CONFORMANT, text=f"{text}; not as the {comparison.name} says"
+        )
     return replace(verdict, exit_code=CONFORMANT, text=text)
 
 
@@ -169,8 +190,9 @@ def _wrong(entry: Known, known: Mapping[str, Known], run: Shown, today: date) ->
     problems = []
     if entry.expires is not None and entry.expires <= today:
         problems.append(f"{entry.id}: the entry expired on {entry.expires.isoformat()}")
-    if covered and not any(requirement in run.failing for requirement in covered):
-        problems.append(f"{entry.id}: stale, it holds now; remove the entry")
+    shows = run.failing.keys() | (run.warned.keys() if entry.of_profile else ())
+    if covered and not entry.may_hold and shows.isdisjoint(covered):
+        problems.append(f"{entry.id}: {entry.stale}")
     if entry.at_most is not None and len(explained) > entry.at_most:
         problems.append(
             f"{entry.id}: {len(explained)} requirements fail, the entry allows {entry.at_most}"

@@ -6,20 +6,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from conformance.model.case import from_json, to_json
-from conformance.model.status import Status
+from conformance.model.judgement import Judgement
+from conformance.model.status import SkipReason, Status
 from conformance.runner.execute import failure_status
+from conformance.runner.opened import Link, Opened
 from conformance.runner.plan import Row
 from conformance.runner.replay import replay
 from conformance.runner.result import CheckResult, Failure
-from conformance.runner.session import Session
-from conformance.wire.connection import Connection
 
+# The profile of a runtime claims nothing here, so a breach says nothing either.
+_UNCLAIMED = frozenset({SkipReason.CAPABILITY_ABSENT, SkipReason.UNCLAIMED})
 # A law's own check that found a breach has the smaller request; the bystander adds nothing.
 _SETTLED = frozenset({Status.FAIL, Status.FLAKY, Status.ERROR})
 
 
 def settle_bystanders(
-    session: Session, results: Mapping[str, CheckResult]
+    session: Opened, results: Mapping[str, CheckResult]
 ) -> dict[str, CheckResult]:
     """The results with each law's verdict turned where another check's call broke the law."""
     settled = dict(results)
@@ -32,7 +34,7 @@ def settle_bystanders(
                 rows.get(seen.requirement),
                 rows[seen.check],
             )
-            if own is None or row is None or own.judgement.status in _SETTLED:
+            if own is None or row is None or _settled(own.judgement):
                 continue
             failure = _replayed(session, connection, origin, seen)
             status = failure_status(row.requirement, failure, tolerated=False)
@@ -41,6 +43,10 @@ def settle_bystanders(
     finally:
         connection.close()
     return settled
+
+
+def _settled(judgement: Judgement) -> bool:
+    return judgement.status in _SETTLED or judgement.reason in _UNCLAIMED
 
 
 def _first_of_each(results: Iterable[CheckResult]) -> list[Failure]:
@@ -52,7 +58,7 @@ def _first_of_each(results: Iterable[CheckResult]) -> list[Failure]:
     return list(first.values())
 
 
-def _replayed(session: Session, connection: Connection, origin: Row, seen: Failure) -> Failure:
+def _replayed(session: Opened, connection: Link, origin: Row, seen: Failure) -> Failure:
     if origin.check is None:
         return seen
     stored = from_json(to_json(seen.case))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from conformance.runner.opened import AnyDeclared
 from conformance.runner.plan import Plan
 from conformance.runner.result import CheckResult
-from conformance.wire.declared import Declared
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """The target answered and the plan is made."""
 
-    declared: Declared
+    declared: AnyDeclared
     plan: Plan
     seed: int
 

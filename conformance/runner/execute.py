@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from conformance.checks.base import AnyProbe
 from conformance.checks.check import Check
-from conformance.checks.probe import Probe
 from conformance.checks.violation import NotJudged, Tolerated, Violation
 from conformance.errors import ConformError
 from conformance.laws.law import Finding
@@ -27,7 +27,7 @@ class _Attempts:
     """Runs cases of one check and keeps count."""
 
     check: Check
-    probe: Probe
+    probe: AnyProbe
     run: int = 0
     judged: int = 0
     last_skip: str = ""
@@ -70,7 +70,7 @@ class _Attempts:
 
 
 def execute(
-    check: Check, requirement: Requirement, probe: Probe, budget: Budget, run_seed: int
+    check: Check, requirement: Requirement, probe: AnyProbe, budget: Budget, run_seed: int
 ) -> CheckResult:
     """Judge `requirement` with its check. Interrupted and KeyboardInterrupt pass through."""
     started = time.monotonic()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
+from conformance.checks.base import AnyProbe
 from conformance.checks.check import Check
-from conformance.checks.probe import Probe
 from conformance.model.judgement import Judgement
 from conformance.model.requirement import Requirement
 from conformance.model.status import Status
@@ -16,7 +16,7 @@ from conformance.runner.result import CheckResult, Failure
 
 
 def known_failure(
-    known: Known, check: Check, requirement: Requirement, probe: Probe, budget: Budget
+    known: Known, check: Check, requirement: Requirement, probe: AnyProbe, budget: Budget
 ) -> CheckResult | None:
     """The failure that the entry describes, when each replay of its case shows it; else None.
 

@@ -21,9 +21,9 @@ START_SECONDS = 120.0
 STOP_SECONDS = 10.0
 # A reader that does not read is given up after this: the engine's own 30 s are too long to watch
 # in every run, and no reader of the suite is slower by accident.
-STALL_MS = 2000
-# A stuck engine is reported as one after this, instead of 10 s: a step takes milliseconds here.
-PROBE_MS = 2000
+STALL_MS = 3000
+# A stuck engine is reported as one after this instead of 10 s: a step takes milliseconds here.
+PROBE_MS = 1000
 _POLL_SECONDS = 0.05
 
 

@@ -7,13 +7,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from conformance.checks.base import Interrupted
 from conformance.checks.check import Check
-from conformance.checks.probe import Interrupted
 from conformance.runner.events import CheckFinished, CheckStarted, Listener
+from conformance.runner.opened import Link, Opened
 from conformance.runner.plan import Row
 from conformance.runner.result import CheckResult
-from conformance.runner.session import Session
-from conformance.wire.connection import Connection
 
 
 @dataclass(slots=True)
@@ -22,10 +21,10 @@ class Pool:
     so results do not depend on how many there are.
     """
 
-    session: Session
+    session: Opened
     listener: Listener
     results: dict[str, CheckResult] = field(default_factory=dict)
-    _connections: list[Connection] = field(default_factory=list)
+    _connections: list[Link] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _crash: BaseException | None = None
 
@@ -66,7 +65,7 @@ class Pool:
             raise self._crash
 
     def _work(self, waiting: queue.SimpleQueue[Row]) -> None:
-        connection = self.session.connect()
+        connection: Link = self.session.connect()
         with self._lock:
             self._connections.append(connection)
         try:
@@ -87,7 +86,7 @@ class Pool:
                 self._connections.remove(connection)
             connection.close()
 
-    def _judge(self, row: Row, check: Check, connection: Connection) -> None:
+    def _judge(self, row: Row, check: Check, connection: Link) -> None:
         self._tell_started(row)
         result = self.session.judge(row, check, connection)
         with self._lock:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conformance.checks.base import AnyProbe
 from conformance.checks.check import Check
-from conformance.checks.probe import Probe
 from conformance.checks.violation import NotJudged, Violation
 from conformance.laws.law import Finding
 from conformance.model.case import Case
@@ -25,7 +25,7 @@ class Replayed:
     violations: tuple[Violation, ...]
 
 
-def replay(check: Check, probe: Probe, case: Case, requirement: str, times: int) -> Replayed:
+def replay(check: Check, probe: AnyProbe, case: Case, requirement: str, times: int) -> Replayed:
     """Run the case until `times` executions have judged the requirement.
 
     The requirement is the check's own, or a law's that one of its calls breaks.
@@ -43,7 +43,7 @@ def replay(check: Check, probe: Probe, case: Case, requirement: str, times: int)
     return Replayed(judged, tuple(violations))
 
 
-def _run(check: Check, probe: Probe, case: Case, requirement: str) -> Violation | bool | None:
+def _run(check: Check, probe: AnyProbe, case: Case, requirement: str) -> Violation | bool | None:
     """One execution: the violation, True for a kept requirement, None when nothing was judged."""
     probe.new_case()
     held: bool | None = True
@@ -59,7 +59,7 @@ def _run(check: Check, probe: Probe, case: Case, requirement: str) -> Violation 
     return _ruling(probe, requirement)
 
 
-def _ruling(probe: Probe, requirement: str) -> Violation | bool | None:
+def _ruling(probe: AnyProbe, requirement: str) -> Violation | bool | None:
     rulings = probe.log.rulings.get(requirement, [])
     for ruling, transcript in rulings:
         if isinstance(ruling, Finding):

@@ -11,9 +11,9 @@ from conformance.model.profile import Profile
 from conformance.model.verdict import Judgement, RunVerdict
 from conformance.runner.baseline import Comparison, Known
 from conformance.runner.clients import ClientResult
+from conformance.runner.opened import AnyDeclared
 from conformance.runner.plan import Plan
 from conformance.runner.result import Failure
-from conformance.wire.declared import Declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,13 @@ class Report:
     evidence, by requirement id. unchecked: ids that apply and have no check. ended_early: why the
     run stopped before its end, empty when it did not. comparison: the run against a baseline.
     clients: what clients need besides, which no verdict rests on.
+
+    On an HTTP target the comparison is with its runtime profile, and with a baseline if there is
+    one.
     """
 
     address: str
-    declared: Declared
+    declared: AnyDeclared
     plan: Plan
     judgements: tuple[Judgement, ...]
     failures: tuple[Failure, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from conformance.checks.violation import Call
 from conformance.model.case import Case
 from conformance.model.verdict import Judgement
-from conformance.wire.transcript import Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Failure:
     case: Case
     expected: str
     actual: str
-    transcript: Transcript | None
+    transcript: Call | None
     event: int | None
     replays: int = 0
     reproduced: int = 0

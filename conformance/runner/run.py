@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from conformance.checks.check import Check
@@ -15,11 +16,13 @@ from conformance.runner.baseline import against_baseline, compare, shown
 from conformance.runner.bystanders import settle_bystanders
 from conformance.runner.clients import judge_clients
 from conformance.runner.events import Listener, RunStarted, nobody
+from conformance.runner.http_session import HttpOptions, open_http_session
+from conformance.runner.opened import Opened, RunOptions
 from conformance.runner.plan import Row
 from conformance.runner.pool import Pool
 from conformance.runner.report import Report, environment
 from conformance.runner.result import CheckResult
-from conformance.runner.session import Options, Session, open_session
+from conformance.runner.session import Options, open_session
 
 
 def run(
@@ -35,6 +38,24 @@ def run(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     session = open_session(options, registry, checks)
+    report = judge_opened(session, listener, started, clock)
+    if report.ended_early:
+        return report
+    clients = judge_clients(session, options.clients, _rest(options, clock))
+    return replace(report, clients=clients, seconds=time.monotonic() - clock)
+
+
+def run_http(options: HttpOptions, listener: Listener = nobody) -> Report:
+    """Judge an HTTP target against its runtime profile; otherwise as `run`."""
+    started, clock = datetime.now(UTC), time.monotonic()
+    return judge_opened(open_http_session(options), listener, started, clock)
+
+
+def judge_opened(session: Opened, listener: Listener, started: datetime, clock: float) -> Report:
+    """Judge every row of the plan of an opened target. started, clock: when the run began, as
+    `time.monotonic` counts for the time limit.
+    """
+    options = session.options
     listener(RunStarted(session.declared, session.plan, session.seed))
     limit = options.time_limit
     rest = None if limit is None else max(0.0, limit - (time.monotonic() - clock))
@@ -53,13 +74,12 @@ def run(
     verdict = judge_run(
         session.plan.profiles, judgements, session.declared, interrupted=bool(ended_early)
     )
-    clients = () if ended_early else judge_clients(session, options.clients, _rest(options, clock))
     comparison = None
     if options.baseline is not None:
         comparison = compare(options.baseline, shown(failures, judgements))
     unchecked = tuple(row.requirement.id for row in session.plan.rows if row.unchecked)
     return Report(
-        address=options.target.address,
+        address=session.address,
         declared=session.declared,
         plan=session.plan,
         judgements=judgements,
@@ -67,7 +87,6 @@ def run(
         unchecked=unchecked,
         verdict=verdict if comparison is None else against_baseline(verdict, comparison),
         comparison=comparison,
-        clients=clients,
         seed=session.seed,
         budget=options.budget.name,
         started=started,
@@ -78,14 +97,14 @@ def run(
     )
 
 
-def _rest(options: Options, started: float) -> float | None:
+def _rest(options: RunOptions, started: float) -> float | None:
     """Seconds that are left of the time limit."""
     limit = options.time_limit
     return None if limit is None else limit - (time.monotonic() - started)
 
 
 def _judge_all(
-    session: Session, listener: Listener, limit: float | None
+    session: Opened, listener: Listener, limit: float | None
 ) -> tuple[Mapping[str, CheckResult], str]:
     pool = Pool(session, listener)
     timer = threading.Timer(limit, pool.stop) if limit is not None else None

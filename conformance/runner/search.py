@@ -14,7 +14,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.reporting import with_reporter
 from hypothesis.strategies import SearchStrategy
 
-from conformance.checks.probe import Spending
+from conformance.checks.base import Spending
 from conformance.checks.violation import Tolerated, Violation
 from conformance.model.case import Case
 from conformance.runner.budget import Budget

@@ -13,10 +13,9 @@ from conformance.checks.check import Check
 from conformance.checks.probe import Probe, Spending
 from conformance.model.client import ClientSet
 from conformance.model.registry import Registry, default_registry
-from conformance.runner.baseline import Baseline, Known
+from conformance.runner.baseline import Baseline
 from conformance.runner.budget import BUDGETS, Budget
-from conformance.runner.execute import execute
-from conformance.runner.known import known_failure
+from conformance.runner.opened import judge_row
 from conformance.runner.plan import Plan, Row, plan
 from conformance.runner.result import CheckResult
 from conformance.runner.selection import Selection, validated
@@ -93,25 +92,12 @@ class Session:
 
     def judge(self, row: Row, check: Check, connection: Connection) -> CheckResult:
         """Judge one requirement of the plan: by its known failure, when that still shows."""
-        budget = self.options.budget
-        known = self._known(row.requirement.id)
-        shown_by = self._checks.get(known.check) if known is not None else None
-        if known is not None and shown_by is not None:
-            probe = self.probe(shown_by.requirement, connection)
-            result = known_failure(known, shown_by, row.requirement, probe, budget)
-            if result is not None:
-                return result
-        probe = self.probe(row.requirement.id, connection)
-        return execute(check, row.requirement, probe, budget, self.seed)
-
-    def _known(self, requirement: str) -> Known | None:
-        baseline = self.options.baseline
-        return None if baseline is None else baseline.of(requirement)
+        return judge_row(self, row, check, connection)
 
     @property
-    def _checks(self) -> Mapping[str, Check]:
-        """The checks that this run makes, by requirement."""
-        return {row.requirement.id: row.check for row in self.plan.rows if row.check is not None}
+    def address(self) -> str:
+        """Where the target is, as reports name it."""
+        return self.options.target.address
 
 
 def open_session(

@@ -69,8 +69,8 @@ def parse_address(text: str, *, source: str = "--target") -> str:
         return f"unix:{_unix_path(rest, text, source)}"
     if colon and scheme in {"http", "https"} and rest.startswith("//"):
         raise ConfigError(
-            f"{_shown(text)!r}: {scheme} targets are judged by HTTP profiles, which this build "
-            "does not have",
+            f"{_shown(text)!r}: {scheme} targets are judged by HTTP profiles, with "
+            "`oe-conform run --profile runtimes/NAME@BUILD`",
             source=source,
             expected=EXPECTED,
         )

@@ -27,7 +27,7 @@ BUSY = Rejection(
 )
 OTHER_MODE = Rejection(
     grpc.StatusCode.FAILED_PRECONDITION,
-    0,
+    v1.ERROR_CODE_ROLE_MISMATCH,
     "generation is paused in another mode, expected that mode or a resumed engine",
 )
 WAITED_TOO_LONG = Rejection(

@@ -18,6 +18,7 @@ import grpc
 from conformance.wire.declared import Declared, TargetClass
 from oe_wire import health, v1
 from oe_wire.services import handlers
+from tests.conformance.fake_metadata import is_bad
 from tests.conformance.fake_rules import MODEL, RULES, capabilities, model_info, prompt_length
 from tests.conformance.fake_tokens import KNOWN_TOKENS, Stopped, generate
 
@@ -33,6 +34,8 @@ ERROR_NAMES = {
 LONG = 64
 STEP = 0.004
 REMEMBERED = 1000
+# Every open watch takes one, and fifty must be possible beside other calls.
+THREADS = 80
 SERVICES = ("Inference", "Control", "OpenEngineDiscovery")
 
 
@@ -78,7 +81,7 @@ class FakeEngine:
         self.active: dict[str, threading.Event] = {}
         self.finished: OrderedDict[str, None] = OrderedDict()
         self.requests: list[v1.GenerateRequest] = []
-        self._server = grpc.server(ThreadPoolExecutor(16))
+        self._server = grpc.server(ThreadPoolExecutor(THREADS))
         discovery = _Discovery(self)
         for service, servicer in (
             ("openengine.v1.Inference", _Inference(self)),
@@ -200,6 +203,8 @@ class _Inference:
         also = None if behaviour.refuse_also is None else behaviour.refuse_also(request)
         if also is not None:
             self._refuse(context, also, behaviour.details(request))
+        if is_bad(context.invocation_metadata() or ()):
+            self._refuse(context, grpc.StatusCode.INVALID_ARGUMENT, "bad metadata")
         aborted = self.engine.begin(request.request_id)
         if aborted is None:
             self._refuse(context, grpc.StatusCode.ALREADY_EXISTS, "the id is active")
@@ -238,7 +243,16 @@ class _Control:
         return _Discovery(self.engine).GetModelInfo(request, context)
 
     def Health(self, request: v1.HealthRequest, context: Any) -> v1.HealthResponse:
-        return v1.HealthResponse(state=v1.HEALTH_STATE_READY)
+        if request.model:
+            _Discovery(self.engine).GetModelInfo(
+                v1.GetModelInfoRequest(model=request.model), context
+            )
+        answer = v1.HealthResponse(state=v1.HEALTH_STATE_READY)
+        if request.include_inference_probe:
+            answer.checks.add(name="inference_probe", state=v1.HEALTH_STATE_READY)
+        if request.role not in {v1.ENGINE_ROLE_UNSPECIFIED, v1.ENGINE_ROLE_AGGREGATED}:
+            answer.checks.add(name="role", state=v1.HEALTH_STATE_NOT_READY)
+        return answer
 
     def Abort(self, request: v1.AbortRequest, context: Any) -> v1.AbortResponse:
         match request.WhichOneof("target"):

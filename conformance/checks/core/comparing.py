@@ -22,6 +22,14 @@ class Result:
     match: bytes
 
 
+def repeatable(request: v1.GenerateRequest) -> bool:
+    """Whether an engine that repeats itself at all answers the request the same way twice."""
+    sampling = request.sampling
+    return sampling.HasField("seed") or (
+        sampling.HasField("temperature") and sampling.temperature == 0
+    )
+
+
 def results(transcript: Transcript) -> tuple[Result, ...]:
     """The outputs of a stream in order of their index, however they were cut into messages."""
     found = []

@@ -17,7 +17,7 @@ from conformance.strategies import simple_case
 from conformance.strategies.simple import PROSE, long_request
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
-from conformance.wire.transcript import Transcript
+from conformance.wire.transcript import Metadata, Transcript
 from oe_wire import v1
 
 SESSIONS = "openengine.v1.OpenEngineSessions"
@@ -80,7 +80,7 @@ def _services(declared: Declared) -> Iterable[Case]:
 
 
 @contextmanager
-def _turn(probe: Probe, request: v1.GenerateRequest) -> Iterator[LiveCall]:
+def _turn(probe: Probe, request: v1.GenerateRequest, metadata: Metadata = ()) -> Iterator[LiveCall]:
     name = probe.fresh_id()
     opening = v1.OpenSessionRequest(
         session_id=name, model=request.model, mode=v1.SESSION_MODE_APPEND
@@ -91,20 +91,25 @@ def _turn(probe: Probe, request: v1.GenerateRequest) -> Iterator[LiveCall]:
     turn = v1.GenerateTurnRequest(request=request, turn=v1.SessionTurn(session_id=name))
     closing = v1.CloseSessionRequest(session_id=name, policy=v1.SESSION_CLOSE_POLICY_ABORT)
     try:
-        yield probe.start(f"{SESSIONS}/GenerateTurn", turn, deadline=probe.limit(request))
+        limit = probe.limit(request)
+        yield probe.start(f"{SESSIONS}/GenerateTurn", turn, metadata=metadata, deadline=limit)
     finally:
         probe.call(f"{SESSIONS}/CloseSession", closing)
 
 
 @contextmanager
-def _prefill(probe: Probe, request: v1.GenerateRequest) -> Iterator[LiveCall]:
-    yield probe.start(PREFILL, request, deadline=probe.limit(request))
+def _prefill(
+    probe: Probe, request: v1.GenerateRequest, metadata: Metadata = ()
+) -> Iterator[LiveCall]:
+    yield probe.start(PREFILL, request, metadata=metadata, deadline=probe.limit(request))
 
 
 @contextmanager
-def _execute(probe: Probe, request: v1.GenerateRequest) -> Iterator[LiveCall]:
+def _execute(
+    probe: Probe, request: v1.GenerateRequest, metadata: Metadata = ()
+) -> Iterator[LiveCall]:
     execution = v1.ExecuteRequest(request=request)
-    yield probe.start(EXECUTE, execution, deadline=probe.limit(request))
+    yield probe.start(EXECUTE, execution, metadata=metadata, deadline=probe.limit(request))
 
 
 STARTS = {"sessions": _turn, "kv_handoff": _prefill, "orchestration": _execute}

@@ -11,6 +11,7 @@ from conformance.checks.core.discovery_calls import engine_facts
 from conformance.checks.probe import Probe, describe
 from conformance.checks.steering import paused, restart
 from conformance.model.case import Case
+from conformance.wire.transcript import Transcript
 from oe_wire import v1
 
 # Seconds within which discovery answers a paused engine's clients.
@@ -56,8 +57,18 @@ def discovery_while_paused(probe: Probe, _: Case) -> None:
         for name, request in requests.items():
             if not running[name].ending.ok:
                 continue  # that it answers at all is the matter of other rows
-            call = probe.call(f"OpenEngineDiscovery/{name}", request, deadline=limit)
-            late = call.ending.code is grpc.StatusCode.DEADLINE_EXCEEDED
-            if late or call.ending.seconds > limit:
+            # Twice, since a busy machine may hold up one call.
+            calls = [_timed(probe, name, request, limit)]
+            if _late(calls[-1]):
+                calls.append(_timed(probe, name, request, limit))
+            if _late(calls[-1]):
                 wanted = f"{name} within {ANSWER_SECONDS:g} s while paused"
-                probe.fail(wanted, describe(call), call)
+                probe.fail(wanted, describe(calls[-1]), calls[-1])
+
+
+def _timed(probe: Probe, name: str, request: Message, limit: float) -> Transcript:
+    return probe.call(f"OpenEngineDiscovery/{name}", request, deadline=limit)
+
+
+def _late(call: Transcript) -> bool:
+    return call.ending.code is grpc.StatusCode.DEADLINE_EXCEEDED

@@ -7,6 +7,7 @@ other check it is a finding by the way, replayed like those of the laws.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 import grpc
@@ -122,6 +123,7 @@ class _History:
         """Judge what is left: requests that still run, those that left, the load."""
         for slot in tuple(self.model.running()):
             self._goes_on(slot)
+        self._load()
         for slot in tuple(self.model.running()):
             self._cancel(slot)
         for slot in tuple(self.live):
@@ -245,8 +247,20 @@ class _History:
         calls = [self.probe.finish(call) for call in started]
         # Either may be the one that hits; the model is told of that one first.
         calls.sort(key=lambda call: _answer(call) != lifecycle.ABORTED)
+        self._excuse([slot], calls[0])
         for call in calls:
             self._judge(self.model.aborted(slot, _answer(call)), call)
+
+    def _excuse(self, slots: Iterable[int], call: Transcript) -> None:
+        """An Abort that did not hit a running request may have come just after its end, by itself
+        or by a failure, of which the news is on its way.
+        """
+        for slot in slots if _answer(call) != lifecycle.ABORTED else ():
+            if self.model.slot(slot).phase is not Phase.RUNNING:
+                continue
+            live = self.live[slot]
+            if live.wait_end(margin(self.probe)) and not _was_cancelled(live):
+                self._lost(slot, self.probe.finish(self.live.pop(slot)))
 
     def _abort_all(self) -> None:
         for slot in tuple(self.model.running()):
@@ -254,6 +268,7 @@ class _History:
         for live in self.live.values():
             live.act(ActionKind.ABORT)
         call = self.probe.call("Control/Abort", v1.AbortRequest(all_requests=v1.AllRequests()))
+        self._excuse(self.model.running(), call)
         self._judge(self.model.aborted_all(_answer(call)), call)
 
     def _cancel(self, slot: int) -> None:
@@ -287,6 +302,14 @@ class _History:
         seen = running(self.probe)
         if seen is not None:
             self._judge(self.model.load(seen - base))
+
+
+def _was_cancelled(live: LiveCall) -> bool:
+    return any(
+        event.message.finished.reason == v1.FINISH_REASON_CANCELLED
+        for event in live.events
+        if isinstance(event.message, v1.GenerateResponse)
+    )
 
 
 def _answer(call: Transcript) -> str:

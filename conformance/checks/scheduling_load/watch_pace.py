@@ -24,7 +24,7 @@ from conformance.checks.scheduling_load.watching import (
     working,
 )
 from conformance.checks.steering import RELEASE_SECONDS, idle
-from conformance.laws.load_stream import bounds_of
+from conformance.laws.load_stream import bounds_of, sent
 from conformance.model.case import Case
 from conformance.strategies.watch_load import fast_request, quiet_request
 from conformance.wire.declared import Declared
@@ -93,10 +93,15 @@ def idle_stream_beats(probe: Probe, _: Case) -> None:
 )
 def busy_stream_does_not_beat(probe: Probe, _: Case) -> None:
     """While snapshots come all the time, no heartbeat does."""
-    seconds = BUSY_BEATS * beat_seconds(probe)
+    span = 1000 * BUSY_BEATS * beat_seconds(probe)
     live = open_watch(probe, fast_request(probe.declared))
+
+    def watched() -> bool:
+        responses = sent(live.events)
+        return responses[-1].ms_after(responses[0]) >= span
+
     with working(probe, live):
-        probe.wait_until(lambda: live.done, seconds)
+        wait_for(probe, live, watched, span / 1000 + silence_limit(probe, live))
     close(probe, live)
     probe.settle()
 

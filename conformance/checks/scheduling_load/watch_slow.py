@@ -74,6 +74,7 @@ def slow_reader_gets_the_present(probe: Probe, case: Case) -> None:
     zero = engine_clock(probe) / NANOS_PER_SECOND - live.elapsed
     # One more change, so that something is new in any case.
     extra = start_work(probe)
+    begun = extra.wait_event(1)
 
     def current() -> Sent | None:
         return next((each for each in sent(live.events)[seen:] if _fresh(each, zero)), None)
@@ -84,7 +85,7 @@ def slow_reader_gets_the_present(probe: Probe, case: Case) -> None:
         close(probe, work)
     call = close(probe, live)
     late = sent(call.events)[seen:]
-    if not late or not cancelled(call):
+    if not (late and begun and cancelled(call)):
         no_stream(probe, call)
     found = next((each for each in late if _fresh(each, zero)), None)
     if found is None:

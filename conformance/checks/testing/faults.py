@@ -168,6 +168,16 @@ def _outcome(call: Transcript) -> str:
 )
 def wedge_ends(probe: Probe, _: Case) -> None:
     """A wedged engine makes no progress for the stated time, and then goes on."""
+    # Twice, since a busy machine may deliver late what came before the wedge.
+    silence = _wedged(probe)
+    if silence < SILENT_SECONDS:
+        silence = _wedged(probe)
+    if silence < SILENT_SECONDS:
+        probe.fail(f"no progress for {WEDGED_MS} ms", f"{silence * 1000:.0f} ms at most")
+
+
+def _wedged(probe: Probe) -> float:
+    """The longest silence of a request while the engine is wedged, in seconds."""
     with busy(probe) as live, fault(probe, v1.FAULT_KIND_ENGINE_WEDGED, duration_ms=WEDGED_MS):
         armed = live.elapsed
         limit = probe.pace.required(WEDGED_MS / 1000 + GO_ON_SECONDS) + margin(probe)
@@ -178,11 +188,9 @@ def wedge_ends(probe: Probe, _: Case) -> None:
     if not on:
         wanted = f"progress within {GO_ON_SECONDS:g} s of the end of the wedge"
         probe.fail(wanted, f"none within {limit:.1f} s of its beginning")
-    if silence >= SILENT_SECONDS:
-        return
-    if last < armed + SILENT_SECONDS / 2:
+    if silence < SILENT_SECONDS and last < armed + SILENT_SECONDS / 2:
         probe.skip("the request ended before the engine was wedged")
-    probe.fail(f"no progress for {WEDGED_MS} ms", f"{silence * 1000:.0f} ms at most")
+    return silence
 
 
 def _silence(live: LiveCall, since: float) -> float:

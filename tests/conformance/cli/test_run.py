@@ -171,7 +171,7 @@ def test_a_tls_mismatch_is_one_line(engine: FakeEngine) -> None:
 
 
 BAD_INPUT = {
-    "scheme": (["run", "--target", "http://localhost:1"], "HTTP profiles"),
+    "scheme": (["run", "--target", "http://localhost:1"], "--profile runtimes/NAME@BUILD"),
     "no port": (["run", "--target", "localhost"], "port"),
     "profile": (["run", "--profile", "cores"], "perhaps core"),
     "id": (["run", "--id", "OE-CORE-GEN-0001"], "perhaps OE-CORE-GEN-001"),

@@ -38,4 +38,6 @@ def judged(
 
 def lines(report: Report) -> Mapping[str, str]:
     """What the report says that is not simply good or not to be judged."""
-    return {j.requirement: j.status.value for j in report.judgements if j.status in SHOWN}
+    found = {j.requirement: j.status.value for j in report.judgements if j.status in SHOWN}
+    faults = {j.requirement: j.detail for j in report.judgements if j.status is Status.ERROR}
+    return found | faults  # an error is the suite's own: its detail helps

@@ -53,12 +53,25 @@ def test_ticks_come_while_nothing_else_does() -> None:
     async def run() -> None:
         more = asyncio.Event()
         seen = []
-        async for answer in ticking(_answers(1, 2, then=more), 0.001):
-            seen.append(answer)
-            if answer is None:
-                more.set()
+        async with ticking(_answers(1, 2, then=more), 0.001) as answers:
+            async for answer in answers:
+                seen.append(answer)
+                if answer is None:
+                    more.set()
         assert seen[:3] == [1, 2, None]
         assert seen[-1] == "late"
+
+    asyncio.run(asyncio.wait_for(run(), LONG))
+
+
+def test_ticking_can_be_left() -> None:
+    """Leaving the block leaves the answers closable at once."""
+
+    async def run() -> None:
+        answers = _answers(1, then=asyncio.Event())
+        async with ticking(answers, 0.001) as ticks:
+            assert [await anext(ticks), await anext(ticks)] == [1, None]
+        await answers.aclose()
 
     asyncio.run(asyncio.wait_for(run(), LONG))
 
@@ -67,8 +80,9 @@ def test_ticking_passes_a_refusal_on() -> None:
     """What the engine raises is raised."""
 
     async def run() -> None:
-        async for _ in ticking(_refusing(1), LONG):
-            pass
+        async with ticking(_refusing(1), LONG) as answers:
+            async for _ in answers:
+                pass
 
     with pytest.raises(Refused):
         asyncio.run(run())

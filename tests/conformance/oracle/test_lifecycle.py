@@ -119,14 +119,22 @@ def test_taken_id_is_blamed_on_how_it_became_free() -> None:
 
 
 def test_load_counts_what_runs() -> None:
-    """Too much is blamed on the latest release, too little on the count."""
+    """Too much is blamed on what was released since it was right, too little on the count."""
     ids = model(0, 1)
     ids.cancelled(0)
-    assert ids.load(1) is None
     assert rule(ids.load(2)) == "CANCEL-001"
     assert rule(ids.load(0)) == "OE-LOAD-009"
+    assert ids.load(1) is None
     ids.aborted(1, "ABORTED")
     assert rule(ids.load(1)) == "ABORT-012"
+
+
+def test_load_after_two_kinds_of_release_is_nobodys() -> None:
+    """An Abort and a cancellation leave open which of them released too little."""
+    ids = model(0, 1)
+    ids.cancelled(0)
+    ids.aborted(1, "ABORTED")
+    assert ids.load(1) is None
 
 
 def test_busy_engine_serves() -> None:

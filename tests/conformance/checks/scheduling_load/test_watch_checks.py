@@ -6,11 +6,22 @@ checks, and what they make of engines that fail before the rule in question can 
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
 from typing import Any
 
+import grpc
 import pytest
 
 from conformance.checks import all_checks
+from conformance.checks.probe import Probe, Spending
+from conformance.checks.violation import Violation
+from conformance.model.case import Case
+from conformance.wire.connection import Connection
+from conformance.wire.detect import detect
+from conformance.wire.hooks import Hooks
+from conformance.wire.pace import Pace
+from conformance.wire.target import Target
 from oe_wire import v1
 from tests.conformance.checks.core.engine_stub import verdict
 from tests.conformance.checks.scheduling_load.watch_stub import MOST, watched
@@ -90,6 +101,34 @@ def test_many_places_are_not_filled() -> None:
 def test_rows_without_their_hook_are_not_judged(row: str) -> None:
     """An engine that cannot be made to fail or change shows nothing."""
     assert verdict(row, watched()) == "skip"
+
+
+@pytest.mark.parametrize(
+    ("farewell", "right"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, True),
+        (grpc.StatusCode.OK, False),
+        (grpc.StatusCode.CANCELLED, False),
+    ],
+)
+def test_shutdown_is_unavailable(farewell: grpc.StatusCode, right: bool) -> None:
+    """Where the engine can be stopped, its streams have to end with UNAVAILABLE."""
+    engine = watched(farewell=farewell)
+    server, address = engine.serve()
+    hooks = Hooks(restart=engine.closing.clear, stop=engine.closing.set)
+    check = all_checks()["OE-LOAD-047"]
+    try:
+        with Connection(Target(address, hooks=hooks)) as connection:
+            found = detect(connection, timeout=10, model=None)
+            spending = Spending(999, 9999)
+            probe = Probe("OE-LOAD-047", connection, found, Pace(), spending, threading.Event())
+            case = Case(params={"end": "shutdown"})
+            with nullcontext() if right else pytest.raises(Violation, match=farewell.name):
+                check.body(probe, case)
+            probe.new_case()
+    finally:
+        engine.closing.set()
+        server.stop(None)
 
 
 def test_a_load_without_time_replays_nothing() -> None:

@@ -28,7 +28,7 @@ class Rules:
     beats, initial, settings: whether they are sent. eager: a first snapshot that nobody asked for.
     frozen: no snapshot after the first. shared: numbers and intervals are those of all streams.
     keeps: places of ended streams stay taken. stale: every stream begins with the oldest load.
-    contagious: the end of one stream ends the others.
+    contagious: the end of one stream ends the others. farewell: the status at shutdown.
     """
 
     most: int = MOST
@@ -42,6 +42,7 @@ class Rules:
     keeps: bool = False
     stale: bool = False
     contagious: bool = False
+    farewell: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE
 
 
 @dataclass
@@ -78,6 +79,8 @@ class LoadSource:
         context.add_callback(ended.set)
         try:
             yield from self._stream(request, ended)
+            if self.engine.closing.is_set() and self.rules.farewell is not grpc.StatusCode.OK:
+                raise Refusal(self.rules.farewell)
         finally:
             with self.lock:
                 self.places -= not self.rules.keeps

@@ -1,0 +1,141 @@
+"""The HTTP side of the command line: which target is one, and how a run of it is set up."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import rich_click as click
+
+from conformance.cli.target_options import TargetOptions
+from conformance.errors import ConfigError
+from conformance.http.dialer import dial_loopback
+from conformance.http.exchange import Headers
+from conformance.http.origin import parse_origin
+from conformance.http.target import HttpTarget
+from conformance.runtimes.declared import HARMLESS
+from conformance.runtimes.profile import Effect
+from conformance.runtimes.registry import PREFIX
+
+# What `--allow` may name: a run makes harmless calls anyway, and never changes a state.
+ALLOWED = (Effect.CONSUMPTIVE.value, Effect.INFERENCE_CANARY.value)
+
+_OPTIONS = (
+    click.option(
+        "--scripted",
+        is_flag=True,
+        help="HTTP: the target serves the scripted model, so its answers are known exactly.",
+    ),
+    click.option(
+        "--condition",
+        "conditions",
+        multiple=True,
+        metavar="NAME",
+        help="HTTP: this condition of the runtime profile holds for the target; repeatable.",
+    ),
+    click.option(
+        "--allow",
+        "allow",
+        metavar="EFFECT[,EFFECT]",
+        default="",
+        help=f"HTTP: calls may have these effects: {', '.join(ALLOWED)}.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpWords:
+    """What the user gave of the options above."""
+
+    scripted: bool
+    conditions: tuple[str, ...]
+    allow: str
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them was."""
+        return self.scripted or bool(self.conditions) or bool(self.allow)
+
+    @property
+    def allowed(self) -> frozenset[Effect]:
+        """The effects that calls may have. Raises ConfigError for one that no option allows."""
+        names = [name for name in self.allow.split(",") if name]
+        for name in names:
+            if name not in ALLOWED:
+                raise ConfigError(f"--allow {name!r}", expected="some of " + ",".join(ALLOWED))
+        return HARMLESS | {Effect(name) for name in names}
+
+
+def http_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options above to a command, which gets them as one `http: HttpWords`."""
+
+    def with_http(**arguments: Any) -> Any:
+        words = HttpWords(
+            arguments.pop("scripted"), arguments.pop("conditions"), arguments.pop("allow")
+        )
+        return command(http=words, **arguments)
+
+    with_http.__name__ = command.__name__
+    with_http.__doc__ = command.__doc__
+    with_http.__dict__.update(command.__dict__)
+    for option in reversed(_OPTIONS):
+        with_http = option(with_http)
+    return with_http
+
+
+def is_http(where: TargetOptions) -> bool:
+    """Whether the target is an HTTP origin."""
+    return where.target is not None and where.target.startswith(("http://", "https://"))
+
+
+def http_target(where: TargetOptions) -> HttpTarget:
+    """The target that the options describe. Raises ConfigError for those that only gRPC has."""
+    for name in ("control", "authority", "cert", "key", "config"):
+        if getattr(where, name):
+            raise ConfigError(f"--{name} with an HTTP target", expected="a gRPC target")
+    origin = parse_origin(where.target or "")
+    headers = tuple(_pair(text, "--metadata") for text in where.metadata)
+    secret = tuple(_pair(text, "--metadata-env") for text in where.metadata_env)
+
+    def secrets() -> Headers:
+        return tuple((name, _from_environment(variable)) for name, variable in secret)
+
+    secrets()  # a variable that is not set is said before anything is called
+    return HttpTarget(origin, dial_loopback, headers, secrets, _trust(where.ca))
+
+
+def runtime_name(profiles: tuple[str, ...]) -> str:
+    """The one runtime profile that `--profile` has to name for an HTTP target."""
+    named = [name for name in profiles if name.startswith(PREFIX)]
+    if len(named) != 1 or len(profiles) != 1:
+        raise ConfigError(
+            f"{len(named)} runtime profiles for an HTTP target",
+            expected=f"one --profile {PREFIX}NAME@BUILD (`oe-conform list --runtimes`)",
+        )
+    return named[0]
+
+
+def _trust(ca: str | None) -> ssl.SSLContext | None:
+    if ca is None:
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"--ca {ca}: {error}", expected="a PEM certificate") from error
+
+
+def _pair(text: str, option: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        # The text may be a bare secret, so it is not shown.
+        raise ConfigError(f"an entry of {option} is no key and value", expected="KEY=VALUE")
+    return key.lower(), value
+
+
+def _from_environment(variable: str) -> str:
+    if variable not in os.environ:
+        raise ConfigError(f"environment variable {variable} is not set")
+    return os.environ[variable]
