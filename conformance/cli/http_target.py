@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 import rich_click as click
 
 from conformance.cli.target_options import TargetOptions
-from conformance.errors import ConfigError
+from conformance.errors import ConfigError, unknown_name
 from conformance.http.dialer import dial_loopback
 from conformance.http.exchange import Headers
 from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
+from conformance.runner.settings import load_settings
 from conformance.runtimes.declared import HARMLESS
-from conformance.runtimes.profile import Effect
-from conformance.runtimes.registry import PREFIX
+from conformance.runtimes.profile import Effect, RuntimeProfile
+from conformance.runtimes.registry import PREFIX, runtime_profile
+from conformance.runtimes.worker import CONTRACT as WORKER_CONTRACT
+from conformance.runtimes.worker import PREFIX as WORKERS
+from conformance.runtimes.worker import WorkerTerms, worker_profile
 
 # What `--allow` may name: a run makes harmless calls anyway, and never changes a state.
 ALLOWED = (Effect.CONSUMPTIVE.value, Effect.INFERENCE_CANARY.value)
@@ -43,6 +48,12 @@ _OPTIONS = (
         default="",
         help=f"HTTP: calls may have these effects: {', '.join(ALLOWED)}.",
     ),
+    click.option(
+        "--context-tokens",
+        type=click.IntRange(min=0),
+        default=0,
+        help="HTTP: the longest prompt that the target was started for.",
+    ),
 )
 
 
@@ -53,11 +64,12 @@ class HttpWords:
     scripted: bool
     conditions: tuple[str, ...]
     allow: str
+    context_tokens: int
 
     @property
     def given(self) -> bool:
         """Whether any of them was."""
-        return self.scripted or bool(self.conditions) or bool(self.allow)
+        return bool(self.scripted or self.conditions or self.allow or self.context_tokens)
 
     @property
     def allowed(self) -> frozenset[Effect]:
@@ -73,9 +85,8 @@ def http_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options above to a command, which gets them as one `http: HttpWords`."""
 
     def with_http(**arguments: Any) -> Any:
-        words = HttpWords(
-            arguments.pop("scripted"), arguments.pop("conditions"), arguments.pop("allow")
-        )
+        given = {field.name: arguments.pop(field.name) for field in fields(HttpWords)}
+        words = HttpWords(**given)
         return command(http=words, **arguments)
 
     with_http.__name__ = command.__name__
@@ -93,7 +104,7 @@ def is_http(where: TargetOptions) -> bool:
 
 def http_target(where: TargetOptions) -> HttpTarget:
     """The target that the options describe. Raises ConfigError for those that only gRPC has."""
-    for name in ("control", "authority", "cert", "key", "config"):
+    for name in ("control", "authority", "cert", "key"):
         if getattr(where, name):
             raise ConfigError(f"--{name} with an HTTP target", expected="a gRPC target")
     origin = parse_origin(where.target or "")
@@ -107,15 +118,27 @@ def http_target(where: TargetOptions) -> HttpTarget:
     return HttpTarget(origin, dial_loopback, headers, secrets, _trust(where.ca))
 
 
-def runtime_name(profiles: tuple[str, ...]) -> str:
-    """The one runtime profile that `--profile` has to name for an HTTP target."""
-    named = [name for name in profiles if name.startswith(PREFIX)]
+def http_profile(
+    profiles: tuple[str, ...], config: str | None
+) -> tuple[RuntimeProfile, WorkerTerms | None]:
+    """What the one `--profile` of an HTTP target names: a runtime profile, or the contract of
+    workers on the terms that the target's file states. Raises ConfigError.
+    """
+    named = [name for name in profiles if name.startswith((PREFIX, WORKERS))]
     if len(named) != 1 or len(profiles) != 1:
         raise ConfigError(
-            f"{len(named)} runtime profiles for an HTTP target",
-            expected=f"one --profile {PREFIX}NAME@BUILD (`oe-conform list --runtimes`)",
+            f"{len(named)} profiles for an HTTP target",
+            expected=f"one --profile {PREFIX}NAME@BUILD (`oe-conform list --runtimes`) or "
+            f"{WORKERS}{WORKER_CONTRACT}",
         )
-    return named[0]
+    if named[0].startswith(WORKERS):
+        if named[0] != WORKERS + WORKER_CONTRACT:
+            raise unknown_name("worker profile", named[0], [WORKERS + WORKER_CONTRACT])
+        terms = load_settings(Path(config) if config else None).worker
+        return worker_profile(terms), terms
+    if config:
+        raise ConfigError("--config with a runtime profile", expected="a worker or a gRPC target")
+    return runtime_profile(named[0]), None
 
 
 def _trust(ca: str | None) -> ssl.SSLContext | None:

@@ -15,6 +15,7 @@ from conformance.cli.mutants import mutants
 from conformance.cli.replay import replay
 from conformance.cli.requirements import requirements
 from conformance.cli.run import run
+from conformance.cli.smoke import smoke
 from conformance.errors import ConformError
 
 # Exit code for "could not be judged": bad options, unreachable target, harness error.
@@ -30,7 +31,7 @@ def cli() -> None:
     """
 
 
-for command in (run, list_rows, explain, replay, judge, mutants, requirements):
+for command in (run, list_rows, explain, replay, judge, mutants, requirements, smoke):
     cli.add_command(command)
 
 

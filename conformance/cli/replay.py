@@ -12,9 +12,9 @@ from conformance.checks.check import Check
 from conformance.cli.http_target import (
     HttpWords,
     http_options,
+    http_profile,
     http_target,
     is_http,
-    runtime_name,
 )
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError, UnreachableError
@@ -27,7 +27,6 @@ from conformance.runner.replay import replay as run_again
 from conformance.runner.result import Failure
 from conformance.runner.session import Options, open_session
 from conformance.runner.store import DIRECTORY, StoredFailure, load
-from conformance.runtimes.registry import PREFIX, runtime_profile
 
 
 @click.command()
@@ -70,19 +69,22 @@ def replay(
             f"the failure was found by the check of {stored.check}, which this version lacks"
         )
     if over_http:
+        profile, terms = http_profile(profiles, where.config)
         opened = open_http_session(
             HttpOptions(
                 target=http_target(where),
-                profile=runtime_profile(runtime_name(profiles)),
+                profile=profile,
+                worker=terms,
                 model=model,
                 scripted=http.scripted,
                 conditions=http.conditions,
                 allowed=http.allowed,
+                context_tokens=http.context_tokens,
                 slow_factor=slow_factor,
             )
         )
         again = _again(opened, check, stored, times)
-        runtime = f"{PREFIX}{opened.declared.runtime.id}"
+        runtime = opened.declared.profile_name
         return _tell(
             again,
             stored,

@@ -9,9 +9,9 @@ import rich_click as click
 from conformance.cli.http_target import (
     HttpWords,
     http_options,
+    http_profile,
     http_target,
     is_http,
-    runtime_name,
 )
 from conformance.cli.recorder import Recorder
 from conformance.cli.target_options import TargetOptions, target_options
@@ -34,7 +34,6 @@ from conformance.runner.selection import Selection, validated
 from conformance.runner.session import Options
 from conformance.runner.store import DIRECTORY, save
 from conformance.runtimes.contracts import http_registry
-from conformance.runtimes.registry import runtime_profile
 
 
 @click.command()
@@ -152,7 +151,7 @@ def run(
         names = "--scripted, --condition, --allow and runtime profiles"
         raise ConfigError(f"{names} are for HTTP targets", expected="--target http://host:port")
     registry = http_registry() if over_http else default_registry()
-    runtime = runtime_profile(runtime_name(profiles)) if over_http else None
+    runtime, terms = http_profile(profiles, where.config) if over_http else (None, None)
     # Before an engine is started: a wrong name should not cost the time that takes.
     wanted = () if over_http else profiles
     selection = validated(Selection(wanted, ids, exclude, Level(level)), registry)
@@ -175,6 +174,8 @@ def run(
             scripted=http.scripted,
             conditions=http.conditions,
             allowed=http.allowed,
+            context_tokens=http.context_tokens,
+            worker=terms,
             budget=BUDGETS[budget],
             seed=seed,
             jobs=jobs,

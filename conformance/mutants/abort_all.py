@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from conformance.mutants.behaviours import forward, when
-from conformance.mutants.cancel import detached
+from conformance.mutants.cancel import detached, until
 from conformance.mutants.methods import ABORT, GENERATE
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
 from oe_wire import v1
@@ -93,14 +93,12 @@ async def _closed_by_abort(exchange: Exchange) -> Answers:
         return
     stop = stops[request_id] = asyncio.Event()
     try:
-        answers = detached(exchange, stop.is_set)
-        async with aclosing(answers):
+        async with aclosing(until(stop, detached(exchange, stop.is_set))) as answers:
             async for response in answers:
-                if stop.is_set():
-                    yield cancelled_end(exchange.request, sent)
-                    return
                 sent += len(response.token.tokens)
                 yield response
+        if stop.is_set():
+            yield cancelled_end(exchange.request, sent)
     finally:
         stops.pop(request_id, None)
 

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
 
-from conformance.mutants.behaviours import recoded, refusal, refused, when
-from conformance.mutants.failing import failing, short
+from conformance.mutants.behaviours import edited, recoded, refusal, refused, when
 from conformance.mutants.methods import EVERY_RPC, GENERATE, each
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
+from oe_wire import v1
 
 RETRYABLE = "openengine-error-retryable"
 CODE = "openengine-error-code"
 
-_reporting = failing(lambda response: (response,))
+
+def _cold(request: Any) -> bool:
+    """Below the least temperature."""
+    return bool(request.sampling.temperature < 0)
 
 
 async def _event_and_status(exchange: Exchange) -> Answers:
-    async for response in _reporting(exchange):
-        yield response
-    raise Refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "the cache is full")
+    """What validation raises is sent as an event on its way to the status."""
+    try:
+        async for response in exchange.upstream():
+            yield response
+    except Refused as refused_call:
+        if refused_call.code is grpc.StatusCode.INVALID_ARGUMENT:
+            code = v1.ERROR_CODE_INVALID_ARGUMENT
+            error = v1.EngineError(code=code, message=refused_call.details)
+            yield v1.GenerateResponse(request_id=exchange.request.request_id, error=error)
+        raise
 
 
-def _mute(response: Any) -> Iterable[Message]:
-    response.error.message = ""
-    return (response,)
+def _mute(response: Any) -> None:
+    if response.HasField("error"):
+        response.error.message = ""
 
 
 def _bare(refused_call: Refused, _: Any) -> Refused:
@@ -70,8 +78,8 @@ MUTANTS = (
     Mutant(
         "error-event-and-status",
         "OE-CORE-ERR-001",
-        "A failure is sent as an event, and then the exception ends the call a second time.",
-        {GENERATE: when(short, _event_and_status)},
+        "What the sampler refuses is sent as an event, and then its exception ends the call.",
+        {GENERATE: when(_cold, _event_and_status)},
         # Both say that the call ends OK after an EngineError.
         frozenset({"OE-CORE-STREAM-011", "OE-CORE-STREAM-012"}),
     ),
@@ -79,7 +87,7 @@ MUTANTS = (
         "error-without-words",
         "OE-CORE-ERR-002",
         "The exception that ended the request had no text.",
-        {GENERATE: when(short, failing(_mute))},
+        {GENERATE: edited(_mute)},
     ),
     Mutant(
         "rejection-without-code",

@@ -222,7 +222,7 @@ MUTANTS = (
         "The data plane stays SERVING while generation is paused.",
         while_paused({CHECK: when(of("", INFERENCE), SERVING)}),
         # The other views of the same state.
-        frozenset({"OE-CORE-HEALTH-012", "OE-ADM-012"}),
+        frozenset({"OE-CORE-HEALTH-012", "OE-ADM-003"}),
     ),
     Mutant(
         "paused-discovery-down",

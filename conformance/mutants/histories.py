@@ -11,7 +11,7 @@ import grpc
 
 from conformance.mutants.abort_all import ABORTED, SHORT, cancelled_end
 from conformance.mutants.behaviours import forward, refusal, when
-from conformance.mutants.cancel import detached
+from conformance.mutants.cancel import detached, until
 from conformance.mutants.methods import ABORT, GENERATE
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
 from oe_wire import v1
@@ -113,16 +113,15 @@ async def _under_inner_id(exchange: Exchange) -> Answers:
     stop = asyncio.Event()
     exchange.request.request_id = f"inner-{secrets.token_hex(8)}"
     known[request_id] = exchange.request.request_id, stop
-    answers = detached(exchange, stop.is_set, CROWD_SECONDS)
+    inner = detached(exchange, stop.is_set, CROWD_SECONDS)
     try:
-        async with aclosing(answers):
+        async with aclosing(until(stop, inner)) as answers:
             async for response in answers:
                 response.request_id = request_id
-                if stop.is_set():
-                    yield cancelled_end(_named(exchange.request, request_id), sent)
-                    return
                 sent += len(response.token.tokens)
                 yield response
+        if stop.is_set():
+            yield cancelled_end(_named(exchange.request, request_id), sent)
     finally:
         known.pop(request_id, None)
 

@@ -58,7 +58,7 @@ def _one_running(info: Any) -> None:
 
 
 def _prefix(request: Any) -> bool:
-    return not request.kinds or list(request.kinds) == [v1.CACHE_KIND_PREFIX]
+    return list(request.kinds) == [v1.CACHE_KIND_PREFIX]
 
 
 def _nothing_named(response: Any) -> None:

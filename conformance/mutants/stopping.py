@@ -53,7 +53,9 @@ def _hide_stop(request: Any) -> None:
 def _forget_stops(request: Any) -> None:
     options = request.stopping
     stated = [condition.stop_text or condition.stop_token_id for condition in options.conditions]
-    if len(stated) <= 4 and all(stated) and not options.min_tokens:
+    # Conditions beyond a limit must still be refused.
+    small = len(stated) <= 4 and all(len(stop.stop_text) <= 8 for stop in options.conditions)
+    if small and all(stated) and not options.min_tokens:
         options.ClearField("conditions")
 
 

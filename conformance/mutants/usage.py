@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from google.protobuf.message import Message
-
-from conformance.mutants.behaviours import edited, edited_for, when
-from conformance.mutants.failing import failing, short
+from conformance.mutants.behaviours import edited, edited_for
 from conformance.mutants.methods import GENERATE
 from conformance.mutants.mutant import Answers, Exchange, Mutant
 from oe_wire import v1
@@ -61,9 +57,9 @@ def _cached_beyond_prompt(response: Any) -> None:
         response.usage.cached_prompt_tokens = response.usage.prompt_tokens + 1
 
 
-def _unaccounted(response: Any) -> Iterable[Message]:
-    response.ClearField("usage")
-    return (response,)
+def _unaccounted(response: Any) -> None:
+    if response.HasField("error"):
+        response.ClearField("usage")
 
 
 def _nothing_produced(response: Any) -> None:
@@ -112,7 +108,7 @@ MUTANTS = (
         "failure-unaccounted",
         "OE-CORE-USE-008",
         "The error path builds its message without the account.",
-        {GENERATE: when(short, failing(_unaccounted))},
+        {GENERATE: edited(_unaccounted)},
     ),
     Mutant(
         "abort-unaccounted",

@@ -144,7 +144,7 @@ def _evidence(
 ) -> Iterator[str]:
     declared = report.declared
     if isinstance(declared, HttpDeclared) or target is None:
-        profile = f"runtimes/{declared.runtime.id}" if isinstance(declared, HttpDeclared) else ""
+        profile = declared.profile_name if isinstance(declared, HttpDeclared) else ""
         address = report.address
         return http_evidence(failure, http_registry(), address, profile, payloads=payloads)
     return evidence(

@@ -30,9 +30,10 @@ from conformance.runner.plan import Plan, Row
 from conformance.runner.result import CheckResult
 from conformance.runner.selection import Selection, validated
 from conformance.runtimes.contracts import http_registry
-from conformance.runtimes.declared import HARMLESS, HttpDeclared
+from conformance.runtimes.declared import HARMLESS, HttpClass, HttpDeclared
 from conformance.runtimes.identity import observe
 from conformance.runtimes.profile import Effect, Route, RuntimeProfile, State
+from conformance.runtimes.worker import WorkerTerms
 
 _POLL_SECONDS = 0.1
 
@@ -43,8 +44,9 @@ class HttpOptions:
 
     profile: a runtime profile. model: what requests ask for, empty = the first one listed, if the
     runtime lists any. scripted: the server serves the scripted model. conditions: names that hold
-    for this server. allowed: effects that a call may have besides the harmless ones. The others
-    are those of conformance.runner.session.Options.
+    for this server. allowed: effects that a call may have. context_tokens: the longest prompt that
+    it was started for, 0 = not stated. worker: the terms of a worker, None for a runtime. The
+    others are those of conformance.runner.session.Options.
     """
 
     target: HttpTarget
@@ -53,6 +55,7 @@ class HttpOptions:
     scripted: bool = False
     conditions: tuple[str, ...] = ()
     allowed: frozenset[Effect] = HARMLESS
+    context_tokens: int = 0
     budget: Budget = BUDGETS["standard"]
     seed: int | None = None
     jobs: int = 1
@@ -63,6 +66,7 @@ class HttpOptions:
     recorder: Callable[[Exchange], None] = lambda _: None
     baseline: Baseline | None = None
     limits: Limits = DEFAULT
+    worker: WorkerTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,10 @@ def open_http_session(
         options.scripted,
         frozenset(options.conditions),
         options.allowed,
+        options.context_tokens,
     )
+    if options.worker is not None:
+        declared = replace(declared, target_class=HttpClass.WORKER, worker=options.worker)
     with HttpConnection(options.target, options.limits.slower(options.slow_factor)) as connection:
         _wait_ready(connection, options)
         declared = observe(connection, declared)
@@ -147,7 +154,7 @@ def _wait_ready(connection: HttpConnection, options: HttpOptions) -> None:
     route = _passive(options.profile)
     end = time.monotonic() + options.ready_timeout
     while True:
-        limits = DEFAULT.slower(max(0.01, end - time.monotonic()) / DEFAULT.total_seconds)
+        limits = options.limits.within(max(0.01, end - time.monotonic()))
         request = Request(route.method, route.path)
         seen = connection.finish(connection.start(request, route=route.name, limits=limits))
         if seen.status is not None:

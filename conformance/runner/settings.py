@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import ConfigError, unknown_name
+from conformance.runtimes.worker import WorkerTerms, read_terms
 from conformance.wire.hooks import Hooks, command
 
 DEFAULT = Path("oe-conform.toml")
 _HOOKS = ("restart", "stop")
+_TABLES = ("hooks", "worker")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """hooks: commands that stop and restart the target."""
+    """hooks: commands that stop and restart the target. worker: the terms of an HTTP worker."""
 
     hooks: Hooks = field(default_factory=Hooks)
+    worker: WorkerTerms = field(default_factory=WorkerTerms)
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -36,9 +39,11 @@ def load_settings(path: Path | None) -> Settings:
             f"cannot be read ({error})", source=str(file), expected="a readable TOML file in UTF-8"
         ) from error
     for name in table:
-        if name != "hooks":
-            raise unknown_name("table", name, ("hooks",), source=str(file))
-    return Settings(_hooks(table.get("hooks", {}), str(file)))
+        if name not in _TABLES:
+            raise unknown_name("table", name, _TABLES, source=str(file))
+    return Settings(
+        _hooks(table.get("hooks", {}), str(file)), read_terms(table.get("worker", {}), str(file))
+    )
 
 
 def _hooks(table: Any, source: str) -> Hooks:

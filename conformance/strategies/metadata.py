@@ -23,6 +23,13 @@ TOO_LARGE = {
     PRIORITY: ("2147483648", "-2147483649", "4294967296"),
     TARGET_RANK: ("4294967296", "-1", "-2147483648", "18446744073709551616"),
 }
+# One metadata of each kind that the data plane refuses.
+BAD_KEYS: tuple[Metadata, ...] = (
+    ((PRIORITY, "one"),),
+    ((TARGET_RANK, "-1"),),
+    ((PRIORITY, "1"), (PRIORITY, "1")),
+    ((ROUTING_KEY, ""),),
+)
 PRINTABLE = "".join(chr(code) for code in range(0x20, 0x7F))
 _NAME = "abcdefghijklmnopqrstuvwxyz0123456789-_."
 # Keys that a proxy, a gRPC library or a login in front of the engine acts upon.

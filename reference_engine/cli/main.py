@@ -1,4 +1,4 @@
-"""`oe-engine serve`, `ask` and `pull`; one clear line when something is wrong."""
+"""`oe-engine serve`, `worker`, `ask` and `pull`; one clear line when something is wrong."""
 
 import os
 import sys
@@ -14,6 +14,7 @@ from reference_engine.cli.ask import ask
 from reference_engine.cli.pull import SOURCES
 from reference_engine.cli.pull import pull as fetch
 from reference_engine.cli.serve import serve
+from reference_engine.cli.worker import worker
 from reference_engine.errors import EngineException
 
 
@@ -25,6 +26,7 @@ def cli() -> None:
 
 cli.add_command(serve)
 cli.add_command(ask)
+cli.add_command(worker)
 
 
 @cli.command()

@@ -35,8 +35,8 @@ TRIED_IDS = 3
 LOST = 5
 # Tokens of the request that must not notice that another is cancelled, and after how many of its
 # messages that happens.
-OTHER_TOKENS = 24
-CANCEL_AFTER = 4
+OTHER_TOKENS = 64
+CANCEL_AFTER = 2
 
 
 def _how(declared: Declared) -> Iterable[Case]:

@@ -33,6 +33,9 @@ from oe_wire import v1
 SHORT_TOKENS = 3
 # Messages that a request must still bring at the end; one or two may have been on their way.
 LATER_MESSAGES = 3
+# A request that brings nothing for 2 s and so many times the usual time is taken for queued: an
+# engine that runs few at once is no matter of histories, and must not make them take hours.
+BEGIN_TIMES = 20
 # A history takes a second or two; ids that must be remembered for longer than this are.
 REMEMBERED_MS = 30_000
 # Seconds for which an id may be taken after the stream of its request has ended (GEN-004).
@@ -206,14 +209,16 @@ class _History:
         if not short:
             request = long_request(probe.declared)
         request.request_id = self._id(slot)
+        patience = probe.pace.slow_factor * (2.0 + BEGIN_TIMES * probe.pace.first_token)
         refusals: list[Transcript] = []
         begun: list[LiveCall] = []
 
         def free() -> bool:
             live = probe.start(GENERATE, request)
-            if live.wait_event(1):
+            if live.wait_event(1, timeout=patience):
                 begun.append(live)
                 return True
+            live.cancel()
             refusals.append(probe.finish(live))
             return refusals[-1].ending.code is not grpc.StatusCode.ALREADY_EXISTS
 

@@ -20,6 +20,7 @@ from conformance.oracle.metadata import (
 )
 from conformance.strategies import simple_case
 from conformance.strategies.metadata import (
+    BAD_KEYS,
     MALFORMED,
     PRINTABLE,
     TOO_LARGE,
@@ -148,17 +149,9 @@ def priority_without_support(probe: Probe, case: Case) -> None:
     judge(probe, case)
 
 
-_BAD_KEYS: tuple[Metadata, ...] = (
-    ((PRIORITY, "one"),),
-    ((TARGET_RANK, "-1"),),
-    ((PRIORITY, "1"), (PRIORITY, "1")),
-    ((ROUTING_KEY, ""),),
-)
-
-
 def _outside(declared: Declared) -> Iterable[Case]:
     for number, method in enumerate(plain_calls(declared)):
-        yield Case(metadata=_BAD_KEYS[number % len(_BAD_KEYS)], params={"method": method})
+        yield Case(metadata=BAD_KEYS[number % len(BAD_KEYS)], params={"method": method})
 
 
 def _any_outside(declared: Declared) -> st.SearchStrategy[Case]:

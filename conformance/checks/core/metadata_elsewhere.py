@@ -13,20 +13,14 @@ from conformance.checks.core.compatibility import PREFILL, STARTS
 from conformance.checks.core.judging import BUSY, outcome, send_cut
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
-from conformance.oracle.metadata import PRIORITY, ROUTING_KEY, TARGET_RANK
+from conformance.oracle.metadata import TARGET_RANK
 from conformance.strategies import simple_request
+from conformance.strategies.metadata import BAD_KEYS
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
 from conformance.wire.transcript import Metadata, Transcript
 from oe_wire import v1
 
-# One metadata of each kind that Inference refuses.
-BAD_KEYS: tuple[Metadata, ...] = (
-    ((PRIORITY, "one"),),
-    ((TARGET_RANK, "-1"),),
-    ((PRIORITY, "1"), (PRIORITY, "1")),
-    ((ROUTING_KEY, ""),),
-)
 TASKS = "openengine.v1.OpenEngineTasks"
 RELEASE = "openengine.v1.OpenEngineKv/ReleaseKvSession"
 UNKNOWN_SESSION = "oe-conform-no-session"

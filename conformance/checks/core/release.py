@@ -16,7 +16,7 @@ from conformance.strategies.simple import simple_request
 from conformance.wire.transcript import Transcript
 
 # For this long a request that should have ended may run on before the next case begins.
-REST_SECONDS = 20.0
+REST_SECONDS = 10.0
 SECONDS = steering.RELEASE_SECONDS
 
 

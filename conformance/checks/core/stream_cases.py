@@ -73,10 +73,11 @@ def _ids(declared: Declared) -> list[v1.StopCondition]:
 
 
 def stops(declared: Declared) -> Iterable[Case]:
-    """Ends by stop text, by stop token and by length."""
+    """Ends by stop text, by stop token and by length, and one that may come by EOS."""
     yield _stops(declared, _texts())
     yield _stops(declared, _ids(declared)[:SAFE_STOP_CONDITIONS])
     yield Case(prose(declared, max_tokens=2))
+    yield Case(prose(declared, max_tokens=STOP_WITHIN, temperature=0.0))
 
 
 def stop_tails(declared: Declared) -> Iterable[Case]:

@@ -21,17 +21,15 @@ SHORT_SHARE = 0.25
 SHORT_SECONDS = 1.0
 # A stall that took a larger share, on a loaded machine, says nothing about "no earlier".
 LATE_SHARE = 0.5
-# A stall beyond the limit is waited for when the limit is no longer than this, in any budget; a
-# budget with so many requests waits for longer ones as well.
-LONG_SECONDS = 5.0
-THOROUGH_REQUESTS = 4000
-LONGEST_SECONDS = 120.0
+# The longest limit that is waited for, by the requests that a check may make: a quick run waits for
+# none, a thorough one for the limits of real engines.
+LONGEST_SECONDS = ((4000, 120.0), (300, 5.0), (0, 0.0))
 # After the limit, until the engine must have noticed.
 MARGIN_SECONDS = 1.0
 TOKENS = 800
 TOP_N = 20
 # Messages after a short stall that show a stream which goes on.
-ENOUGH_MESSAGES = 300
+ENOUGH_MESSAGES = 150
 # More than the transport between an engine and this reader holds.
 WINDOW_BYTES = 256 * 1024
 
@@ -77,10 +75,14 @@ def stalled_reader(probe: Probe, case: Case) -> None:
         return
     if not limit:
         probe.skip("a stall is never ended on this engine")
-    thorough = probe.spending.max_requests >= THOROUGH_REQUESTS
-    if limit > (LONGEST_SECONDS if thorough else LONG_SECONDS):
+    if limit > _longest_seconds(probe):
         probe.skip(f"a stall of {limit:.0f} s takes too long", too_large=True)
     _judge_long(probe, _run(probe, case, limit + MARGIN_SECONDS * probe.pace.slow_factor))
+
+
+def _longest_seconds(probe: Probe) -> float:
+    allowed = probe.spending.max_requests
+    return next(seconds for requests, seconds in LONGEST_SECONDS if allowed >= requests)
 
 
 def _limit_seconds(declared: Declared) -> float:

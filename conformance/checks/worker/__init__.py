@@ -1,1 +1,1 @@
-"""Checks of the worker contract."""
+"""Checks of the contract of workers over HTTP."""

@@ -11,11 +11,11 @@ import pytest
 
 from conformance.model.client import client_set
 from conformance.reports import FORMATS
-from conformance.runner.clients import Result, all_met
+from conformance.runner.clients import Result, all_met, judge_clients
 from conformance.runner.report import Report
 from conformance.runner.run import run
 from conformance.runner.selection import Selection
-from conformance.runner.session import Options
+from conformance.runner.session import Options, open_session
 from conformance.wire.target import Target, parse_address
 from tests.conformance.cli.conftest import Run
 from tests.legacy_engine.behaviour import CLEAN, TRTLLM
@@ -33,7 +33,7 @@ def engine() -> Iterator[LegacyEngine]:
         yield running
 
 
-def report_on(engine: LegacyEngine, *clients: str, limit: float | None = None) -> Report:
+def report_on(engine: LegacyEngine, *clients: str) -> Report:
     target = Target(parse_address(engine.address))
     return run(
         Options(
@@ -41,7 +41,6 @@ def report_on(engine: LegacyEngine, *clients: str, limit: float | None = None) -
             seed=1,
             selection=Selection(ids=FEW),
             clients=tuple(map(client_set, clients)),
-            time_limit=limit,
         )
     )
 
@@ -106,11 +105,13 @@ def test_every_format_has_the_claim(report: Report, kind: str) -> None:
         assert named not in text
 
 
-def test_a_run_that_ended_early_asks_nothing_more(engine: LegacyEngine) -> None:
-    """After the time limit no need is judged."""
-    stopped = report_on(engine, "dynamo", limit=0.001)
-    assert stopped.ended_early
-    assert stopped.clients == ()
+def test_what_is_left_when_time_is_up_is_not_observed(engine: LegacyEngine) -> None:
+    """A need that was not judged is neither met nor missing."""
+    session = open_session(Options(Target(parse_address(engine.address)), seed=1))
+    (stopped,) = judge_clients(session, [client_set("dynamo")], limit=0.0)
+    assert stopped.counts == {Result.NOT_OBSERVED: 34}
+    assert {need.detail for need in stopped.needs} == {"the run ended before it was judged"}
+    assert all_met([stopped])
 
 
 def test_the_command_line(oe_conform: Run, engine: LegacyEngine, tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from conformance.checks import all_checks, client_checks
+from conformance.data import data_dir
 from conformance.errors import ConfigError
 from conformance.model.client import client_set, client_sets, load_client_sets
 from conformance.model.registry import default_registry
@@ -97,3 +100,11 @@ def test_an_id_given_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other-1.0.toml").write_text(FILE + need)
     with pytest.raises(ConfigError, match="each once"):
         load_client_sets(tmp_path)
+
+
+def test_the_schema_is_valid_and_closed() -> None:
+    """It obeys draft 2020-12 and no table accepts an unknown key."""
+    schema = json.loads((data_dir("profiles") / "schema" / "client.json").read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    tables = [schema, schema["properties"]["client"], schema["properties"]["need"]["items"]]
+    assert all(table["additionalProperties"] is False for table in tables)

@@ -18,7 +18,6 @@ from conformance.mutants.behaviours import (
     repaired,
     when,
 )
-from conformance.mutants.failing import failing
 from conformance.mutants.mutant import Behaviour, Envelope, Exchange, Refused
 from conformance.wire.transcript import Metadata
 from oe_wire import v1
@@ -58,10 +57,6 @@ def play(behaviour: Behaviour, model: str = "m", engine: Engine = stream) -> lis
             await exchange.close()
 
     return asyncio.run(run())
-
-
-def kinds(messages: Iterable[Any]) -> list[str]:
-    return [message.WhichOneof("event") or "none" for message in messages]
 
 
 def test_edited_changes_every_message() -> None:
@@ -119,12 +114,3 @@ def test_refusal_carries_the_trailers_of_a_right_engine() -> None:
     assert dict(made.trailers)["openengine-error-code"] == "ERROR_CODE_MODEL_NOT_FOUND"
     with pytest.raises(ValueError, match="MODEL_NOT_FOND"):
         refusal(grpc.StatusCode.NOT_FOUND, "MODEL_NOT_FOND", "gone")
-
-
-@pytest.mark.parametrize(("after_token", "sent"), [(True, 1), (False, 0)])
-def test_failing_accounts_for_what_was_sent(after_token: bool, sent: int) -> None:
-    """The played failure is what a right engine would send: one error, last, with usage."""
-    messages = play(failing(lambda response: [response], after_token=after_token))
-    assert kinds(messages) == ["token"] * sent + ["error"]
-    usage = messages[-1].usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (3, sent, 3 + sent)

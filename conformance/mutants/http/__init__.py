@@ -1,0 +1,1 @@
+"""Faulty HTTP servers: a right one with one rule broken, and the matrix over them."""

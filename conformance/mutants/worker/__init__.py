@@ -1,0 +1,1 @@
+"""Faulty workers: a right one behind HTTP with one rule broken each, and the matrix over them."""

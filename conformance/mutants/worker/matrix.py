@@ -1,0 +1,98 @@
+"""Runs the worker checks against each faulty worker: its own must fail, and no unrelated one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+
+from conformance.http.origin import parse_origin
+from conformance.http.target import HttpTarget
+from conformance.model.status import Status
+from conformance.mutants.worker import accounts, statuses
+from conformance.mutants.worker.mutant import WorkerMutant
+from conformance.mutants.worker.right import (
+    BODY_LIMIT,
+    BUDGET_HEADER,
+    BUDGET_SECONDS,
+    HEALTH,
+    STAGE,
+    WORK,
+)
+from conformance.mutants.worker.server import served
+from conformance.runner.budget import Budget
+from conformance.runner.http_session import HttpOptions
+from conformance.runner.run import run_http
+from conformance.runner.selection import Selection
+from conformance.runtimes.worker import WorkerTerms, worker_profile
+
+WORKER_MUTANTS: tuple[WorkerMutant, ...] = (*statuses.MUTANTS, *accounts.MUTANTS)
+RIGHT = WorkerMutant("worker_right", "", "A right worker: every check must pass.")
+# One failing case is enough, as in conformance.mutants.matrix.
+BUDGET = Budget("mutant", 0, 120, 20_000, 0, 2)
+_BROKEN = frozenset({Status.FAIL, Status.FLAKY, Status.WARN, Status.ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTrial:
+    """One faulty worker: what its own check said, and which unrelated rows broke (id -> what)."""
+
+    mutant: WorkerMutant
+    own_status: Status | None
+    own_detail: str
+    collateral: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def killed(self) -> bool:
+        """Whether the check of the broken row noticed, every time it was asked."""
+        return self.own_status is Status.FAIL
+
+
+@contextmanager
+def faulty(mutant: WorkerMutant) -> Iterator[HttpOptions]:
+    """The faulty worker and a forwarder in front of it, served while the block runs; yields how
+    to judge them.
+    """
+    with (
+        closing(mutant.worker()) as worker,
+        served(worker) as origin,
+        served(mutant.forwarder(origin)) as front,
+    ):
+        terms = WorkerTerms(
+            work_path=WORK,
+            health_path=HEALTH,
+            body_limit=BODY_LIMIT,
+            budget_seconds=BUDGET_SECONDS,
+            budget_header=BUDGET_HEADER,
+            stage_path=STAGE,
+            forwarder=front,
+        )
+        yield HttpOptions(
+            HttpTarget(parse_origin(origin)),
+            worker_profile(terms),
+            worker=terms,
+            budget=BUDGET,
+            seed=0,
+        )
+
+
+def try_worker(mutant: WorkerMutant, ids: Sequence[str] = ()) -> WorkerTrial:
+    """Run the checks against a faulty worker; ids: only these and its own, empty = all."""
+    wanted = tuple(dict.fromkeys((mutant.requirement, *ids))) if ids else ()
+    with faulty(mutant) as options:
+        report = run_http(_only(options, wanted))
+    broken = {
+        judgement.requirement: f"{judgement.status.value}: {judgement.detail}"
+        for judgement in report.judgements
+        if judgement.status in _BROKEN
+    }
+    own = [each for each in report.judgements if each.requirement == mutant.requirement]
+    related = {mutant.requirement, *mutant.also}
+    collateral = {name: said for name, said in broken.items() if name not in related}
+    if not own:
+        return WorkerTrial(mutant, None, "", collateral)
+    return WorkerTrial(mutant, own[0].status, own[0].detail, collateral)
+
+
+def _only(options: HttpOptions, ids: tuple[str, ...]) -> HttpOptions:
+    return replace(options, selection=Selection(ids=ids))
