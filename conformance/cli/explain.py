@@ -6,24 +6,12 @@ import textwrap
 
 import rich_click as click
 
-from conformance.checks import all_checks, client_checks
+from conformance.checks import client_checks
 from conformance.checks.check import Check
+from conformance.cli.catalogue import catalogue, is_http_id
 from conformance.model.client import ClientSet, client_sets
-from conformance.model.registry import default_registry
 from conformance.model.requirement import VERDICT, Requirement, Subject
 from conformance.mutants.needs import CLIENT_MUTANTS
-from conformance.mutants.table import MUTANTS
-
-# Where a requirement comes from; the letters of the profile files.
-_SOURCES = {
-    "P": "profile proposal",
-    "O": "orchestration contract",
-    "U": "upstream API text",
-    "H": "an earlier upstream draft",
-    "G": "gRPC health checking protocol",
-    "W": "W3C trace context",
-    "D": "decided by this project",
-}
 
 
 @click.command()
@@ -34,13 +22,14 @@ def explain(requirement: str) -> None:
     if client is not None:
         _explain_need(client, requirement)
         return
-    row = default_registry().requirement(requirement)
-    check = all_checks().get(row.id)
-    mutants = [mutant for mutant in MUTANTS if mutant.requirement == row.id]
-    profile = default_registry().profile(row.profile)
+    side = catalogue(http=is_http_id(requirement))
+    row = side.registry.requirement(requirement)
+    check = side.checks.get(row.id)
+    mutants = [mutant for mutant in side.killers if mutant.requirement == row.id]
+    profile = side.registry.profile(row.profile)
     click.echo(f"{row.id}  {row.level.value}  {profile.title}\n")
     click.echo(_wrapped(row.text) + "\n")
-    sources = ", ".join(_SOURCES[letter] for letter in row.sources)
+    sources = ", ".join(side.source(letter) for letter in row.sources)
     click.echo(f"Source:   {sources}")
     click.echo(f"Applies:  {row.applies or 'always'}")
     for line in _conditions(row):
@@ -83,6 +72,8 @@ def _explain_need(client: ClientSet, identifier: str) -> None:
 
 def _conditions(row: Requirement) -> list[str]:
     lines = []
+    if row.capability:
+        lines.append(f"About:    the capability {row.capability} of a runtime profile")
     if row.needs:
         lines.append(f"Needs:    {', '.join(sorted(need.value for need in row.needs))}")
     if row.legacy:

@@ -13,9 +13,9 @@ import rich_click as click
 
 from conformance.cli.target_options import TargetOptions
 from conformance.errors import ConfigError, unknown_name
-from conformance.http.dialer import dial_loopback
-from conformance.http.exchange import Headers
 from conformance.http.origin import parse_origin
+from conformance.http.pinning import PinnedDialer
+from conformance.http.policy import SECRET_HEADERS, Policy, SecretReference, secrets_from
 from conformance.http.target import HttpTarget
 from conformance.runner.settings import load_settings
 from conformance.runtimes.declared import HARMLESS
@@ -109,20 +109,25 @@ def http_target(where: TargetOptions) -> HttpTarget:
             raise ConfigError(f"--{name} with an HTTP target", expected="a gRPC target")
     origin = parse_origin(where.target or "")
     headers = tuple(_pair(text, "--metadata") for text in where.metadata)
-    secret = tuple(_pair(text, "--metadata-env") for text in where.metadata_env)
-
-    def secrets() -> Headers:
-        return tuple((name, _from_environment(variable)) for name, variable in secret)
-
+    for name, _ in headers:
+        if name in SECRET_HEADERS:
+            raise ConfigError(f"--metadata {name}", expected=f"--metadata-env {name}=VARIABLE")
+    pairs = (_pair(text, "--metadata-env") for text in where.metadata_env)
+    references = tuple(SecretReference(name, variable) for name, variable in pairs)
+    secrets = secrets_from(references, os.environ)
     secrets()  # a variable that is not set is said before anything is called
-    return HttpTarget(origin, dial_loopback, headers, secrets, _trust(where.ca))
+    # Who names a loopback address on the command line has opted in to it.
+    policy = Policy(loopback=origin.loopback)
+    policy.admit(origin)
+    return HttpTarget(origin, PinnedDialer(policy), headers, secrets, _trust(where.ca))
 
 
 def http_profile(
     profiles: tuple[str, ...], config: str | None
 ) -> tuple[RuntimeProfile, WorkerTerms | None]:
-    """What the one `--profile` of an HTTP target names: a runtime profile, or the contract of
-    workers on the terms that the target's file states. Raises ConfigError.
+    """What the one `--profile` of an HTTP target names: a runtime profile, behind what the
+    target's file says about its orchestration, or the contract of workers on the terms that the
+    file states. Raises ConfigError.
     """
     named = [name for name in profiles if name.startswith((PREFIX, WORKERS))]
     if len(named) != 1 or len(profiles) != 1:
@@ -131,14 +136,12 @@ def http_profile(
             expected=f"one --profile {PREFIX}NAME@BUILD (`oe-conform list --runtimes`) or "
             f"{WORKERS}{WORKER_CONTRACT}",
         )
+    settings = load_settings(Path(config) if config else None)
     if named[0].startswith(WORKERS):
         if named[0] != WORKERS + WORKER_CONTRACT:
             raise unknown_name("worker profile", named[0], [WORKERS + WORKER_CONTRACT])
-        terms = load_settings(Path(config) if config else None).worker
-        return worker_profile(terms), terms
-    if config:
-        raise ConfigError("--config with a runtime profile", expected="a worker or a gRPC target")
-    return runtime_profile(named[0]), None
+        return worker_profile(settings.worker), settings.worker
+    return runtime_profile(named[0]).behind(settings.orchestration), None
 
 
 def _trust(ca: str | None) -> ssl.SSLContext | None:
@@ -156,9 +159,3 @@ def _pair(text: str, option: str) -> tuple[str, str]:
         # The text may be a bare secret, so it is not shown.
         raise ConfigError(f"an entry of {option} is no key and value", expected="KEY=VALUE")
     return key.lower(), value
-
-
-def _from_environment(variable: str) -> str:
-    if variable not in os.environ:
-        raise ConfigError(f"environment variable {variable} is not set")
-    return os.environ[variable]

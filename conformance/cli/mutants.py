@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 
 import rich_click as click
 
 from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
 from conformance.model.client import client_set, client_sets
-from conformance.mutants.matrix import Matrix, Trial, run_matrix
+from conformance.mutants.http.matrix import HttpTrial, plain_broken, run_http_matrix
+from conformance.mutants.http.table import http_mutants
+from conformance.mutants.matrix import Trial, run_matrix
 from conformance.mutants.needs import CLIENT_MUTANTS, run_needs
-from conformance.mutants.table import MUTANTS, select
+from conformance.mutants.table import MUTANTS, choose, select
+from conformance.mutants.worker.matrix import (
+    WORKER_MUTANTS,
+    WorkerTrial,
+    plain_worker_broken,
+    try_worker,
+)
 
 
 @click.command()
@@ -30,6 +39,16 @@ from conformance.mutants.table import MUTANTS, select
     help=f"Mutants of what this client needs instead: {', '.join(client_sets())}.",
 )
 @click.option(
+    "--http",
+    is_flag=True,
+    help="Faulty HTTP servers instead: each breaks one rule of the HTTP contracts.",
+)
+@click.option(
+    "--workers",
+    is_flag=True,
+    help="Faulty workers instead: each breaks one rule of the contract of workers.",
+)
+@click.option(
     "--sample",
     type=click.IntRange(min=1),
     help="Only so many of them, chosen by the seed: the full matrix takes long.",
@@ -43,6 +62,8 @@ def mutants(
     jobs: int,
     own_only: bool,
     client: str | None,
+    http: bool,
+    workers: bool,
     sample: int | None,
     seed: int,
 ) -> int:
@@ -51,23 +72,61 @@ def mutants(
     Exit codes: 0 every mutant is killed by its own check and by no unrelated one, 1 not, 2 the
     engine without a mutant does not pass, so nothing is proven.
     """
+    if (http or workers) and (where.target is not None or client is not None):
+        name = "--http" if http else "--workers"
+        raise ConfigError(f"{name} brings its own servers", expected="no --target and no --client")
+    if http and workers:
+        raise ConfigError("--http and --workers together", expected="one of them")
     if where.tls or where.ca or where.control:
         raise ConfigError("mutants stand before one plaintext listener", expected="--target alone")
     if client is not None:
         wanted = client_set(client)
         with where.open() as target:
             found = run_needs(target, wanted, _show)
-        return _summary(found, sum(map(len, CLIENT_MUTANTS[wanted.name])))
+        return _summary(
+            found.plain_broken, found.trials, sum(map(len, CLIENT_MUTANTS[wanted.name]))
+        )
+    if http:
+        return _run_http(ids, names, sample, seed, own_only=own_only)
+    if workers:
+        return _run_workers(ids, names, own_only=own_only)
     chosen = select(ids, names)
     if sample is not None and sample < len(chosen):
         chosen = tuple(random.Random(seed).sample(chosen, sample))  # noqa: S311 - not secret
         click.echo(f"{sample} mutants, chosen by seed {seed}")
     with where.open() as target:
         matrix = run_matrix(target, chosen, jobs=jobs, own_only=own_only, seed=seed, listener=_show)
-    return _summary(matrix, len(MUTANTS))
+    return _summary(matrix.plain_broken, matrix.trials, len(MUTANTS))
 
 
-def _show(trial: Trial) -> None:
+def _run_http(
+    ids: tuple[str, ...],
+    names: tuple[str, ...],
+    sample: int | None,
+    seed: int,
+    *,
+    own_only: bool,
+) -> int:
+    chosen = choose(http_mutants(), ids, names)
+    if sample is not None and sample < len(chosen):
+        chosen = tuple(random.Random(seed).sample(chosen, sample))  # noqa: S311 - not secret
+        click.echo(f"{sample} mutants, chosen by seed {seed}")
+    broken = {**plain_broken(), **plain_broken(scripted=False)}
+    trials = () if broken else run_http_matrix(chosen, _show, own_only=own_only)
+    return _summary(broken, trials, len(http_mutants()))
+
+
+def _run_workers(ids: tuple[str, ...], names: tuple[str, ...], *, own_only: bool) -> int:
+    chosen = choose(WORKER_MUTANTS, ids, names)
+    broken = plain_worker_broken()
+    trials: list[WorkerTrial] = []
+    for mutant in () if broken else chosen:
+        trials.append(try_worker(mutant, own_only=own_only))
+        _show(trials[-1])
+    return _summary(broken, trials, len(WORKER_MUTANTS))
+
+
+def _show(trial: Trial | HttpTrial | WorkerTrial) -> None:
     state = "killed" if trial.killed else "SURVIVED"
     click.echo(f"{state:<9} {trial.mutant.requirement:<22} {trial.mutant.name}")
     if not trial.killed:
@@ -76,16 +135,20 @@ def _show(trial: Trial) -> None:
         click.echo(f"          also broke {requirement}: {detail}")
 
 
-def _summary(matrix: Matrix, known: int) -> int:
-    if matrix.plain_broken:
-        for requirement, detail in matrix.plain_broken.items():
+def _summary(
+    plain: Mapping[str, str],
+    trials: Sequence[Trial] | Sequence[HttpTrial] | Sequence[WorkerTrial],
+    known: int,
+) -> int:
+    if plain:
+        for requirement, detail in plain.items():
             click.echo(f"BROKEN without a mutant: {requirement}: {detail}")
         click.echo("the engine without a mutant does not pass; nothing is proven")
         return 2
-    count = len(matrix.trials)
-    killed = sum(trial.killed for trial in matrix.trials)
-    clean = sum(trial.killed and not trial.collateral for trial in matrix.trials)
-    rows = len({trial.mutant.requirement for trial in matrix.trials})
+    count = len(trials)
+    killed = sum(trial.killed for trial in trials)
+    clean = sum(trial.killed and not trial.collateral for trial in trials)
+    rows = len({trial.mutant.requirement for trial in trials})
     click.echo(
         f"kill rate {killed}/{count} ({100 * killed / count:.0f} %) over {rows} requirements, "
         f"{clean} by their own check alone; {known} mutants known"

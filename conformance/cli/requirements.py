@@ -6,26 +6,31 @@ import json
 
 import rich_click as click
 
-from conformance.checks import all_checks
+from conformance.cli.catalogue import catalogue
 from conformance.errors import ConfigError
-from conformance.model.registry import default_registry
 from conformance.model.requirement import VERDICT, Subject
-from conformance.mutants.table import MUTANTS
-from conformance.reports.requirements_page import requirements_page
+from conformance.reports.requirements_page import HTTP_INTRO, INTRO, requirements_page
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
-@click.option("--markdown", is_flag=True, help="The page docs/reference/requirements.md.")
-def requirements(*, as_json: bool, markdown: bool) -> None:
+@click.option(
+    "--markdown",
+    is_flag=True,
+    help="The page docs/reference/requirements.md; with --http, http-requirements.md.",
+)
+@click.option("--http", is_flag=True, help="The rows of the HTTP contracts instead.")
+def requirements(*, as_json: bool, markdown: bool, http: bool) -> None:
     """Print every requirement with its check and mutants, and one line of counts at the end."""
     if as_json and markdown:
         raise ConfigError("--json and --markdown together", expected="one of them")
-    killers = [(mutant.requirement, mutant.name) for mutant in MUTANTS]
+    side = catalogue(http=http)
+    registry, checks = side.registry, side.checks
+    killers = [(mutant.requirement, mutant.name) for mutant in side.killers]
     if markdown:
-        click.echo(requirements_page(default_registry(), all_checks(), killers), nl=False)
+        intro = HTTP_INTRO if http else INTRO
+        click.echo(requirements_page(registry, checks, killers, intro), nl=False)
         return
-    registry, checks = default_registry(), all_checks()
     by_requirement: dict[str, list[str]] = {}
     for requirement, name in killers:
         by_requirement.setdefault(requirement, []).append(name)
@@ -44,7 +49,7 @@ def requirements(*, as_json: bool, markdown: bool) -> None:
     mutated = sum(row.id in by_requirement for row in rows)
     click.echo(
         f"{len(rows)} requirements, {checked} with a check, {mutated} with a mutant, "
-        f"{len(MUTANTS)} mutants"
+        f"{len(killers)} mutants"
     )
 
 

@@ -174,7 +174,7 @@ class _Sender:
             try:
                 event = parser.next_event()
             except h11.RemoteProtocolError as error:
-                closed = "closed" in str(error)
+                closed = "closed" in str(error).lower()
                 raise _Over(_cut(response) if closed else End.MALFORMED, "h11") from error
             self._take(event, response, parser, connected)
 

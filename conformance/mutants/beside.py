@@ -19,6 +19,7 @@ from oe_wire.services import METHODS
 SESSIONS = "openengine.v1.OpenEngineSessions"
 VENDOR = "com.example.fast_path"
 VENDOR_SERVICE = "com.example.FastPath"
+HEALTH_LIST = "grpc.health.v1.Health/List"
 SERVING = health.HealthCheckResponse(status=health.HealthCheckResponse.SERVING)
 
 
@@ -43,12 +44,18 @@ def _healthy(service: str) -> Behaviour:
     return when(lambda request: request.service == service, answered(lambda _: SERVING))
 
 
+def _listed(service: str) -> Behaviour:
+    """Health/List has one more name."""
+    return edited(lambda message: message.statuses[service].CopyFrom(SERVING))
+
+
 # The three kinds of more. A vendor's service is known to the health service.
 LATER_MINOR: Mapping[str, Behaviour] = {CAPABILITIES: _profile("core", 1, 4)}
 SECOND_MAJOR: Mapping[str, Behaviour] = {CAPABILITIES: _profile("core", 2, 0)}
 WITH_VENDOR: Mapping[str, Behaviour] = {
     CAPABILITIES: _profile(VENDOR, 1, 0, VENDOR_SERVICE),
     CHECK: _healthy(VENDOR_SERVICE),
+    HEALTH_LIST: _listed(VENDOR_SERVICE),
 }
 
 
@@ -102,6 +109,7 @@ def _sessions(prefix: str) -> dict[str, Behaviour]:
     return {
         CAPABILITIES: edited(_opens_sessions),
         CHECK: _healthy(SESSIONS),
+        HEALTH_LIST: _listed(SESSIONS),
         f"{SESSIONS}/OpenSession": answered(_opened),
         f"{SESSIONS}/GenerateTurn": _turn(prefix),
         f"{SESSIONS}/GetSession": refused(unknown),
@@ -159,6 +167,7 @@ MUTANTS = (
         "OE-PROF-003",
         "Core 2 has no min_p of zero, and core 1 is served by its code.",
         {**SECOND_MAJOR, GENERATE: _off_refused("min_p")},
+        frozenset({"OE-CORE-GEN-019"}),
     ),
     Mutant(
         "vendor-changes-standard",

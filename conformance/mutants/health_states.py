@@ -241,6 +241,8 @@ MUTANTS = (
         "OE-CORE-HEALTH-011",
         "A pause stops the running requests, and new ones get past it.",
         while_paused({}) | {GENERATE: _run_in_pause},
+        # The pause's own row about admission.
+        frozenset({"OE-ADM-008"}),
     ),
     Mutant(
         "admission-opens-late",

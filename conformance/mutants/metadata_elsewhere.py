@@ -30,9 +30,11 @@ def _decodes(scope: Any) -> None:
 
 
 async def _any_rank(exchange: Exchange) -> Answers:
-    """A decode side without sessions; one that it would refuse it serves when the ranks differ."""
+    """A decode side that knows no session, and serves a request all the same when the rank of its
+    metadata is another one than the session's.
+    """
     request = exchange.request
-    if request.kv.HasField("session"):
+    if request.kv.HasField("session") and dict(exchange.metadata).get(TARGET_RANK):
         if (TARGET_RANK, str(request.kv.session.dp_rank)) in exchange.metadata:
             details = "kv.session is not known"
             raise refusal(grpc.StatusCode.NOT_FOUND, "KV_SESSION_NOT_FOUND", details)

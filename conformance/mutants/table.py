@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import Protocol, TypeVar
 
 from conformance.errors import ConfigError, unknown_name
 from conformance.mutants import (
@@ -98,17 +99,34 @@ MUTANTS: tuple[Mutant, ...] = collect(
 
 
 def select(ids: Sequence[str], names: Sequence[str]) -> tuple[Mutant, ...]:
+    """The mutants of this table that `ids` and `names` choose, as `choose` does."""
+    return choose(MUTANTS, ids, names)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def requirement(self) -> str: ...
+
+
+_MutantT = TypeVar("_MutantT", bound=_Named)
+
+
+def choose(
+    mutants: Sequence[_MutantT], ids: Sequence[str], names: Sequence[str]
+) -> tuple[_MutantT, ...]:
     """Mutants whose requirement matches one of `ids` and whose name one of `names`.
 
     Both take globs; empty = all. Raises ConfigError with near matches for what matches nothing,
     and when the two together leave no mutant.
     """
-    requirements = {mutant.requirement for mutant in MUTANTS}
-    _validate("requirement with a mutant", ids, requirements)
-    _validate("mutant", names, {mutant.name for mutant in MUTANTS})
+    _validate("requirement with a mutant", ids, {mutant.requirement for mutant in mutants})
+    _validate("mutant", names, {mutant.name for mutant in mutants})
     chosen = tuple(
         mutant
-        for mutant in MUTANTS
+        for mutant in mutants
         if _matches(mutant.requirement, ids) and _matches(mutant.name, names)
     )
     if not chosen:

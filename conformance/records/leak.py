@@ -28,6 +28,7 @@ def forms(text: str) -> Iterator[tuple[str, bytes]]:
     data = text.encode("utf-8", errors="surrogatepass")
     yield "raw", data
     yield "escaped", json.dumps(text)[1:-1].encode()
+    yield "quoted", json.dumps(text, ensure_ascii=False)[1:-1].encode(errors="surrogatepass")
     yield "escaped twice", json.dumps(json.dumps(text)[1:-1])[1:-1].encode()
     yield "repr", repr(text)[1:-1].encode("utf-8", errors="backslashreplace")
     yield "hex", data.hex().encode()

@@ -24,7 +24,7 @@ _CI = ("CI", "GITHUB_ACTIONS")
 _KNOWN = frozenset(PREFIX + name for name in (*REQUIRED, *OPTIONAL))
 _STREAM = ".stream"
 _DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
-_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$")
+_NAME = re.compile(r"^[A-Za-z0-9./][A-Za-z0-9._:/@+-]{0,127}$")
 _MOVING = frozenset({"latest", "main", "master", "head", "nightly", "stable", "dev", "default"})
 # References name variables that were made for this, so a typo reads no other credential.
 _AUTH = re.compile(r"^OE_CONFORM_AUTH_[A-Z0-9_]{1,64}$")

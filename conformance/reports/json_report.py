@@ -142,6 +142,7 @@ def _engine_version(declared: AnyDeclared) -> str:
 
 def _runtime(declared: HttpDeclared) -> dict[str, Any]:
     runtime = declared.runtime
+    around = runtime.orchestration
     return {
         "profile": runtime.id,
         "title": runtime.title,
@@ -151,6 +152,7 @@ def _runtime(declared: HttpDeclared) -> dict[str, Any]:
         "conditions": sorted(declared.conditions),
         "allowed": sorted(effect.value for effect in declared.allowed),
         "observed": dict(declared.observed),
+        **({} if around is None else {"orchestration": around.json}),
     }
 
 

@@ -9,28 +9,44 @@ from conformance.model.profile import Profile
 from conformance.model.registry import Registry
 from conformance.model.requirement import VERDICT, Requirement, Subject
 
+INTRO = (
+    "Written by `oe-conform requirements --markdown`; the profiles in `profiles/` are the",
+    "source. A mutant is a faulty engine that breaks the requirement, and that the check has",
+    "to find. *Needs* says what a check depends on besides the engine: a `hook` (the profile",
+    "`testing`, or a command of the operator), a `restart` of the engine, an `exclusive` use",
+    "of it, or `deterministic` output. *v0.1.0* marks rows that bind engines without",
+    "profiles.",
+)
+HTTP_INTRO = (
+    "Written by `oe-conform requirements --http --markdown`; the contracts in `profiles/http/` and",
+    "`profiles/workers/` are the source. A mutant is a faulty server that breaks the requirement,",
+    "and that the check has to find. Which contracts bind a server, which capabilities it has and",
+    "which deviations of it are known stands in its runtime profile (`profiles/runtimes/`).",
+)
+
 
 def requirements_page(
-    registry: Registry, checks: Mapping[str, Check], mutants: Iterable[tuple[str, str]]
+    registry: Registry,
+    checks: Mapping[str, Check],
+    mutants: Iterable[tuple[str, str]],
+    intro: Sequence[str] = (),
 ) -> str:
-    """Markdown. mutants: requirement and name of each."""
+    """Markdown. mutants: requirement and name of each. intro: lines of the first paragraph."""
     killed: dict[str, list[str]] = {}
     for requirement, name in mutants:
         killed.setdefault(requirement, []).append(name)
-    return "\n".join(_lines(registry, checks, killed)) + "\n"
+    return "\n".join(_lines(registry, checks, killed, intro or INTRO)) + "\n"
 
 
 def _lines(
-    registry: Registry, checks: Mapping[str, Check], killed: Mapping[str, Sequence[str]]
+    registry: Registry,
+    checks: Mapping[str, Check],
+    killed: Mapping[str, Sequence[str]],
+    intro: Sequence[str],
 ) -> Iterator[str]:
     yield "# Requirements"
     yield ""
-    yield "Written by `oe-conform requirements --markdown`; the profiles in `profiles/` are the"
-    yield "source. A mutant is a faulty engine that breaks the requirement, and that the check has"
-    yield "to find. *Needs* says what a check depends on besides the engine: a `hook` (the profile"
-    yield "`testing`, or a command of the operator), a `restart` of the engine, an `exclusive` use"
-    yield "of it, or `deterministic` output. *v0.1.0* marks rows that bind engines without"
-    yield "profiles."
+    yield from intro
     for profile in registry.profiles:
         if profile.requirements:
             yield from _profile(profile, checks, killed)

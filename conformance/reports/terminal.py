@@ -172,9 +172,11 @@ def _headline(declared: AnyDeclared) -> str:
         build = declared.observed.get(BUILD, "")
         known = f"reports build {build}" if build else "reports no build"
         model = f"{declared.model_name or 'none'}{' (scripted)' if declared.scripted else ''}"
+        around = runtime.orchestration
+        behind = "" if around is None else f", said to be behind {around.text}"
         return (
             f"{runtime.title}: {declared.target_class.value}, profile {runtime.id} "
-            f"(sha256 {runtime.digest[:12]}), {known}, model {model}"
+            f"(sha256 {runtime.digest[:12]}), {known}, model {model}{behind}"
         )
     engine = declared.engine
     name = f"{getattr(engine, 'engine_name', '')} {getattr(engine, 'engine_version', '')}".strip()

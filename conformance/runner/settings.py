@@ -8,20 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from conformance.errors import ConfigError, unknown_name
+from conformance.runtimes.orchestration import TABLE, Orchestration, read_orchestration
 from conformance.runtimes.worker import WorkerTerms, read_terms
 from conformance.wire.hooks import Hooks, command
 
 DEFAULT = Path("oe-conform.toml")
 _HOOKS = ("restart", "stop")
-_TABLES = ("hooks", "worker")
+_TABLES = ("hooks", "worker", TABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """hooks: commands that stop and restart the target. worker: the terms of an HTTP worker."""
+    """hooks: commands that stop and restart the target. worker: the terms of an HTTP worker.
+    orchestration: what runs an HTTP runtime and routes to it.
+    """
 
     hooks: Hooks = field(default_factory=Hooks)
     worker: WorkerTerms = field(default_factory=WorkerTerms)
+    orchestration: Orchestration | None = None
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -42,7 +46,9 @@ def load_settings(path: Path | None) -> Settings:
         if name not in _TABLES:
             raise unknown_name("table", name, _TABLES, source=str(file))
     return Settings(
-        _hooks(table.get("hooks", {}), str(file)), read_terms(table.get("worker", {}), str(file))
+        _hooks(table.get("hooks", {}), str(file)),
+        read_terms(table.get("worker", {}), str(file)),
+        read_orchestration(table.get(TABLE), str(file)),
     )
 
 

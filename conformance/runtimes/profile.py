@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from conformance.errors import ConfigError, unknown_name
+from conformance.runtimes.orchestration import Orchestration
 
 COMMON = "http-common"  # the contract that binds every HTTP runtime
 
@@ -138,7 +139,7 @@ class RuntimeProfile:
     """One pinned build. digest: sha256 (hex) of the bytes of the file `source`. limits: numbers
     that the build is known to have, by name (`context_tokens`, `parallel`). cancel: seconds until
     an abandoned call is freed, by name (`stream`, `unary`). common: whether the rules of every
-    HTTP inference server bind it.
+    HTTP inference server bind it. orchestration: what runs it and routes to it, None for nothing.
     """
 
     name: str
@@ -158,6 +159,7 @@ class RuntimeProfile:
     source: str
     digest: str
     common: bool = True
+    orchestration: Orchestration | None = None
 
     @property
     def id(self) -> str:
@@ -186,6 +188,15 @@ class RuntimeProfile:
     def of_contract(self, contract: str) -> Route | None:
         """The first route that promises the contract."""
         return next((route for route in self.routes if route.contract == contract), None)
+
+    def behind(self, orchestration: Orchestration | None) -> RuntimeProfile:
+        """The same runtime with an orchestrator before it: its paths get the prefix, and nothing
+        else about it changes.
+        """
+        if orchestration is None:
+            return self
+        routes = tuple(replace(route, path=orchestration.path(route.path)) for route in self.routes)
+        return replace(self, routes=routes, orchestration=orchestration)
 
     def capability(self, name: str) -> Capability:
         """What is said of a capability. Raises ConfigError when nothing is."""

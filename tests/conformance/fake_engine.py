@@ -250,7 +250,7 @@ class _Control:
         answer = v1.HealthResponse(state=v1.HEALTH_STATE_READY)
         if request.include_inference_probe:
             answer.checks.add(name="inference_probe", state=v1.HEALTH_STATE_READY)
-        if request.role not in {v1.ENGINE_ROLE_UNSPECIFIED, v1.ENGINE_ROLE_AGGREGATED}:
+        if request.role in {v1.ENGINE_ROLE_PREFILL, v1.ENGINE_ROLE_DECODE}:
             answer.checks.add(name="role", state=v1.HEALTH_STATE_NOT_READY)
         return answer
 

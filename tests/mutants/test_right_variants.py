@@ -15,6 +15,7 @@ TOUCHED = (
     "OE-CORE-CAP-*",
     "OE-CORE-DISC-*",
     "OE-CORE-HEALTH-00*",
+    "OE-CORE-HEALTH-019",
     "OE-CORE-COMPAT-*",
     "OE-CORE-ENUM-*",
     "OE-PROF-*",

@@ -9,7 +9,6 @@ from conformance.checks.http.check import http_check, params
 from conformance.checks.http.probe import HttpProbe
 from conformance.checks.worker.calls import (
     FULL,
-    SLACK_SECONDS,
     counters,
     measured,
     must_be,
@@ -24,6 +23,9 @@ from conformance.model.case import Case
 
 # Connections that a check opens to fill a queue.
 MOST_CAPACITY = 16
+# Within which a place is free again after its request is over.
+RELEASE_SECONDS = 5.0
+_NOTICE_SECONDS = 0.5
 
 
 @contextmanager
@@ -53,7 +55,7 @@ def _wait_depth(probe: HttpProbe, depth: int) -> None:
 
 
 def _patience(probe: HttpProbe) -> float:
-    return probe.seconds(SLACK_SECONDS)
+    return probe.seconds(RELEASE_SECONDS)
 
 
 @http_check(
@@ -122,7 +124,11 @@ def abandoned(probe: HttpProbe, case: Case) -> None:
     before = measured(probe)
     if case.params["staged"]:
         with staged(probe, work="hold") as staging:
-            _leave(probe, _two(probe, before))
+            leavers = _two(probe, before)
+            _leave(probe, leavers)
+            # Most servers notice at once; one that does not is asked for the same in the end.
+            seen = before["depth"] + len(leavers)
+            probe.wait_until(lambda: counters(probe).get("depth", seen) < seen, _NOTICE_SECONDS)
             staging.set(work="echo", release=True)
             _undisturbed(probe, before)
     else:

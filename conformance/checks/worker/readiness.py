@@ -16,6 +16,7 @@ from conformance.checks.worker.stage import Staging, staged
 from conformance.http.exchange import Exchange
 from conformance.model.case import Case
 
+_WATCH_SECONDS = 0.3
 REASON = 'weights: "layer 3"\n\tare missing \u2028 \\ é'
 
 
@@ -99,6 +100,9 @@ def taken(probe: HttpProbe, _: Case) -> None:
             probe.finish(running)
             probe.skip("the worker did not take the request")
         staging.set(work="hold", readiness="starting")
+        _not_ready(probe, "starting")
+        # Long enough for a transport that looks at the readiness now and then.
+        probe.wait_until(lambda: running.ended, _WATCH_SECONDS)
         staging.set(work="echo", readiness="starting", release=True)
         seen = probe.finish(running)
         must_be(probe, seen, 200, "for work that was taken before the worker stopped being ready")

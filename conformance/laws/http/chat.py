@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from conformance.http.exchange import Exchange
 from conformance.laws.http import openai
-from conformance.laws.http.law import Finding, HttpLaw, Ruling
+from conformance.laws.http.law import Finding, Ruling
+from conformance.laws.http.shared import law_of
 from conformance.laws.http.view import CHAT, Dialect, answer_of, choices_of, stream_of
-from conformance.runtimes.declared import HttpDeclared
-
-Rule = Callable[[Exchange, Dialect], Ruling]
-
-
-def law_of(requirement: str, rule: Rule, dialect: Dialect) -> HttpLaw:
-    """A shared rule as a law of one API."""
-
-    def judge(exchange: Exchange, _: HttpDeclared) -> Ruling:
-        return rule(exchange, dialect)
-
-    return HttpLaw(requirement, judge, frozenset({dialect.contract}))
 
 
 def roles(exchange: Exchange, dialect: Dialect) -> Ruling:  # noqa: ARG001

@@ -185,9 +185,7 @@ def announced(exchange: Exchange, dialect: Dialect) -> Ruling:  # noqa: ARG001
     stream = stream_of(exchange)
     if stream is None or not stream.messages:
         return None
-    request = exchange.request.json
-    n = request.get("n") if isinstance(request, dict) else None
-    most = n if is_count(n) else 1
+    most = _most_choices(exchange.request.json)
     for message in stream.messages:
         for choice in message.choices:
             index = choice.get("index")
@@ -196,6 +194,17 @@ def announced(exchange: Exchange, dialect: Dialect) -> Ruling:  # noqa: ARG001
         if message.is_error and message is not stream.messages[-1]:
             return Finding("nothing after an error but the terminator", "more", message.number)
     return True
+
+
+def _most_choices(request: Any) -> int:
+    """Choices that a request asks for: n for each of its prompts."""
+    if not isinstance(request, dict):
+        return 1
+    n, prompt = request.get("n"), request.get("prompt")
+    prompts = 1
+    if isinstance(prompt, list) and all(isinstance(each, str) for each in prompt):
+        prompts = len(prompt)
+    return (n if is_count(n) else 1) * prompts
 
 
 def usage_problem(usage: dict[str, Any]) -> str | None:

@@ -12,7 +12,8 @@ from conformance.runner.budget import BUDGETS, Budget
 from conformance.runner.http_session import HttpOptions
 from conformance.runner.selection import Selection
 from conformance.runtimes.contracts import http_registry
-from conformance.runtimes.profile import RuntimeProfile
+from conformance.runtimes.declared import HARMLESS
+from conformance.runtimes.profile import Effect, RuntimeProfile
 from conformance.runtimes.registry import load_runtime
 
 
@@ -36,6 +37,7 @@ def options_for(
         HttpTarget(parse_origin(origin)),
         fixture_profile(),
         scripted=scripted,
+        allowed=HARMLESS | {Effect.CONSUMPTIVE, Effect.INFERENCE_CANARY},
         context_tokens=CONTEXT_TOKENS,
         budget=budget,
         selection=Selection(ids=ids),

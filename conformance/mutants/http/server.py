@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 from conformance.http.json_text import JsonFault, parse_json
-from conformance.mutants.http import chat
+from conformance.mutants.http import chat, completions, observing
 from conformance.mutants.http.ask import MODEL, Ask
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.reply import Event, RefusedError, Reply
@@ -45,7 +45,10 @@ ROUTES: Mapping[tuple[str, str], Answer] = {
     ("GET", "/v1/models"): models,
     ("GET", "/health"): health,
     ("GET", "/version"): version,
+    ("GET", observing.METRICS): observing.metrics,
+    ("GET", observing.CANARY): observing.canary,
     ("POST", chat.PATH): chat.chat,
+    ("POST", completions.PATH): completions.completions,
 }
 
 
@@ -155,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise RefusedError(405 if known else 404, "no such route", "not_found_error")
         if ask.method == "POST" and ask.json is None:
             raise RefusedError(400, "the body is no JSON object")
-        return answer(ask)
+        return observing.counting(answer)(ask) if ask.method == "POST" else answer(ask)
 
     def _write(self, reply: Reply) -> None:
         if reply.stall:

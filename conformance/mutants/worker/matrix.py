@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +22,7 @@ from conformance.mutants.worker.right import (
 from conformance.mutants.worker.server import served
 from conformance.runner.budget import Budget
 from conformance.runner.http_session import HttpOptions
+from conformance.runner.report import Report
 from conformance.runner.run import run_http
 from conformance.runner.selection import Selection
 from conformance.runtimes.worker import WorkerTerms, worker_profile
@@ -29,7 +30,8 @@ from conformance.runtimes.worker import WorkerTerms, worker_profile
 WORKER_MUTANTS: tuple[WorkerMutant, ...] = (*statuses.MUTANTS, *accounts.MUTANTS)
 RIGHT = WorkerMutant("worker_right", "", "A right worker: every check must pass.")
 # One failing case is enough, as in conformance.mutants.matrix.
-BUDGET = Budget("mutant", 0, 120, 20_000, 0, 2)
+OWN = Budget("mutant", 0, 120, 20_000, 0, 2)
+OTHERS = Budget("bystander", 0, 120, 20_000, 0, 2, table=2)
 _BROKEN = frozenset({Status.FAIL, Status.FLAKY, Status.WARN, Status.ERROR})
 
 
@@ -38,7 +40,7 @@ class WorkerTrial:
     """One faulty worker: what its own check said, and which unrelated rows broke (id -> what)."""
 
     mutant: WorkerMutant
-    own_status: Status | None
+    own_status: Status
     own_detail: str
     collateral: Mapping[str, str] = field(default_factory=dict)
 
@@ -71,28 +73,37 @@ def faulty(mutant: WorkerMutant) -> Iterator[HttpOptions]:
             HttpTarget(parse_origin(origin)),
             worker_profile(terms),
             worker=terms,
-            budget=BUDGET,
+            budget=OWN,
             seed=0,
         )
 
 
-def try_worker(mutant: WorkerMutant, ids: Sequence[str] = ()) -> WorkerTrial:
-    """Run the checks against a faulty worker; ids: only these and its own, empty = all."""
-    wanted = tuple(dict.fromkeys((mutant.requirement, *ids))) if ids else ()
+def try_worker(mutant: WorkerMutant, *, own_only: bool = False) -> WorkerTrial:
+    """Run the check of the broken rule against a faulty worker, and unless own_only every other
+    one.
+    """
+    related = {mutant.requirement, *mutant.also}
     with faulty(mutant) as options:
-        report = run_http(_only(options, wanted))
-    broken = {
+        own = run_http(replace(options, selection=Selection(ids=(mutant.requirement,))))
+    [judged] = [each for each in own.judgements if each.requirement == mutant.requirement]
+    collateral: dict[str, str] = {}
+    if not own_only:
+        rest = Selection(excluded=tuple(sorted(related)))
+        with faulty(mutant) as options:
+            collateral = broken(run_http(replace(options, selection=rest, budget=OTHERS)))
+    return WorkerTrial(mutant, judged.status, judged.detail, collateral)
+
+
+def plain_worker_broken() -> dict[str, str]:
+    """What the right worker breaks: nothing, or the trials prove nothing."""
+    with faulty(RIGHT) as options:
+        return broken(run_http(options))
+
+
+def broken(report: Report) -> dict[str, str]:
+    """The rows that do not hold (id -> status and what was seen)."""
+    return {
         judgement.requirement: f"{judgement.status.value}: {judgement.detail}"
         for judgement in report.judgements
         if judgement.status in _BROKEN
     }
-    own = [each for each in report.judgements if each.requirement == mutant.requirement]
-    related = {mutant.requirement, *mutant.also}
-    collateral = {name: said for name, said in broken.items() if name not in related}
-    if not own:
-        return WorkerTrial(mutant, None, "", collateral)
-    return WorkerTrial(mutant, own[0].status, own[0].detail, collateral)
-
-
-def _only(options: HttpOptions, ids: tuple[str, ...]) -> HttpOptions:
-    return replace(options, selection=Selection(ids=ids))
