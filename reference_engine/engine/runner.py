@@ -16,6 +16,7 @@ from reference_engine.model.batch import Batch
 from reference_engine.model.cuda_graph import GraphedModel
 from reference_engine.model.kv_cache import KVCache
 from reference_engine.model.llama import Llama
+from reference_engine.model.tiles import num_tiles
 
 Integers = NDArray[np.int64]
 
@@ -54,6 +55,7 @@ class Runner:
         """Compute the rows. The cache then holds their tokens; num_computed is the caller's."""
         wanted = _WantedLogits()
         offset = 0
+        rows = sorted(rows, key=_company)
         for row in rows:
             wanted.add(row, offset)
             offset += row.num_tokens
@@ -97,6 +99,11 @@ class Runner:
             logit_rows=torch.tensor(logit_rows, dtype=torch.int64),
             adapters=self.adapters.hook([row.sequence.request.adapter for row in rows], lengths),
         )
+
+
+def _company(row: Row) -> tuple[int, int]:
+    """Rows that attention computes in one call: of equal length, with as many tiles of keys."""
+    return row.num_tokens, num_tiles(row.sequence.num_computed + row.num_tokens)
 
 
 def _places(

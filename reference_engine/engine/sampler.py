@@ -5,6 +5,7 @@ from collections.abc import Sequence as SequenceOf
 import torch
 from torch import Tensor
 
+from reference_engine.engine.best import best_token
 from reference_engine.engine.draw import draw
 from reference_engine.engine.fused_logits import adjust
 from reference_engine.engine.penalties import penalise
@@ -20,36 +21,15 @@ class Sampler:
     def __init__(self, eos_token_ids: frozenset[int]) -> None:
         self._eos_token_ids = eos_token_ids
 
+    @torch.inference_mode()
     def sample(
         self, logits: Tensor, sequences: SequenceOf[Sequence], masks: TokenMasks | None = None
     ) -> list[int]:
-        """The next token of each sequence; logits is float32 [rows, vocab], left unchanged.
+        """The next token of each sequence; logits is float32 [rows, vocab], unchanged afterwards.
 
         masks are the grammars' say, at least one token each. Where a grammar allows nothing but
         to end, the output ends even if it has fewer tokens than asked for.
         """
-        adjusted = self._adjusted(logits, sequences, masks)
-        greedy = [row for row, one in enumerate(sequences) if one.request.sampling.greedy]
-        drawn = [row for row, one in enumerate(sequences) if not one.request.sampling.greedy]
-        tokens = [0] * len(sequences)
-        if greedy:
-            best = _rows(adjusted, greedy).argmax(dim=-1).tolist()
-            for row, token in zip(greedy, best, strict=True):
-                tokens[row] = token
-        if drawn:
-            samplings = [sequences[row].request.sampling for row in drawn]
-            numbers = [_number(sequences[row]) for row in drawn]
-            for row, token in zip(
-                drawn, draw(_rows(adjusted, drawn), samplings, numbers), strict=True
-            ):
-                tokens[row] = token
-        return tokens
-
-    def _adjusted(
-        self, logits: Tensor, sequences: SequenceOf[Sequence], masks: TokenMasks | None
-    ) -> Tensor:
-        """Logits after penalties and masks; a copy as soon as one row needs a change."""
-        penalised = [row for row, one in enumerate(sequences) if one.request.sampling.penalised]
         vocabulary = logits.shape[1]
         # A stop token outside the vocabulary is legal, it just never comes.
         banned = [
@@ -58,16 +38,21 @@ class Sampler:
             for token in self._banned(one)
             if token < vocabulary
         ]
-        if not (penalised or banned or masks):
-            return logits
-        logits = logits.clone()
-        if logits.is_cuda:
-            adjust(kernels_for(logits.device), logits, sequences, penalised, masks)
-        else:
-            _adjust(logits, sequences, penalised, masks)
-        if banned:
-            _ban(logits, banned, guided=masks is not None)
-        return logits
+        penalised = [row for row, one in enumerate(sequences) if one.request.sampling.penalised]
+        if penalised or masks:
+            logits = logits.clone()
+            if logits.is_cuda:
+                adjust(kernels_for(logits.device), logits, sequences, penalised, masks)
+            else:
+                _adjust(logits, sequences, penalised, masks)
+        if not banned:
+            return _sampled(logits, sequences)
+        places = torch.tensor(banned, device=logits.device).unbind(1)
+        before = logits[places]
+        _ban(logits, places, guided=masks is not None)
+        tokens = _sampled(logits, sequences)
+        logits[places] = before
+        return tokens
 
     def _banned(self, sequence: Sequence) -> frozenset[int]:
         stopping = sequence.request.stopping
@@ -76,6 +61,23 @@ class Sampler:
         if stopping.ignore_eos:
             return self._eos_token_ids - stopping.stop_token_ids
         return frozenset()
+
+
+def _sampled(logits: Tensor, sequences: SequenceOf[Sequence]) -> list[int]:
+    """The best token of greedy rows, a draw for the others."""
+    greedy = [row for row, one in enumerate(sequences) if one.request.sampling.greedy]
+    drawn = [row for row, one in enumerate(sequences) if not one.request.sampling.greedy]
+    tokens = [0] * len(sequences)
+    if greedy:
+        for row, token in zip(greedy, best_token(_rows(logits, greedy)).tolist(), strict=True):
+            tokens[row] = token
+    if drawn:
+        samplings = [sequences[row].request.sampling for row in drawn]
+        numbers = [_number(sequences[row]) for row in drawn]
+        found = draw(_rows(logits, drawn), samplings, numbers)
+        for row, token in zip(drawn, found, strict=True):
+            tokens[row] = token
+    return tokens
 
 
 def _adjust(
@@ -93,12 +95,12 @@ def _adjust(
         logits[index] = logits[index].masked_fill(refused, -torch.inf)
 
 
-def _ban(logits: Tensor, banned: list[tuple[int, int]], *, guided: bool) -> None:
-    """Mask (row, token) pairs, except in guided rows that would have nothing left."""
-    rows, tokens = torch.tensor(banned, device=logits.device).unbind(1)
-    before = logits[rows, tokens]
-    logits[rows, tokens] = -torch.inf
+def _ban(logits: Tensor, places: tuple[Tensor, ...], *, guided: bool) -> None:
+    """Mask places, rows and tokens, except in guided rows that would have nothing left."""
+    before = logits[places]
+    logits[places] = -torch.inf
     if guided:
+        rows, tokens = places
         stuck = (logits.amax(dim=1) == -torch.inf)[rows]
         logits[rows[stuck], tokens[stuck]] = before[stuck]
 

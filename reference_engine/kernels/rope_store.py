@@ -24,10 +24,10 @@ def rope_store(
 
     q [n, heads, head_dim], k and v [n, kv_heads, head_dim], cos and sin float32
     [n, 1, head_dim / 2], slots int64 [n] with -1 for "do not store", keys and values one layer
-    [blocks, page, kv_heads, head_dim] of the cache, contiguous.
+    [blocks, page, kv_heads, head_dim] of the cache (on a GPU contiguous).
     """
     stored = slots >= 0
-    rotated = rotate(k, cos, sin)[stored].to(keys.dtype)
-    keys.flatten(0, 1).index_copy_(0, slots[stored], rotated)
-    values.flatten(0, 1).index_copy_(0, slots[stored], v[stored].to(values.dtype))
+    place = slots[stored] // keys.shape[1], slots[stored] % keys.shape[1]
+    keys[place] = rotate(k, cos, sin)[stored].to(keys.dtype)
+    values[place] = v[stored].to(values.dtype)
     return rotate(q, cos, sin).to(keys.dtype)

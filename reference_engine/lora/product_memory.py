@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from reference_engine.lora.low_rank import AdapterWeights
 from reference_engine.model.adapters import AdapterHook
-from reference_engine.model.attention import ROW_MULTIPLE
+from reference_engine.model.tiles import ROW_MULTIPLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from reference_engine.model.adapters import AdapterHook
-from reference_engine.model.attention import PagedAttention, pad_rows
+from reference_engine.model.attention import PagedAttention
 from reference_engine.model.batch import Batch
 from reference_engine.model.config import ModelConfig
 from reference_engine.model.cuda_attention import CudaAttention
@@ -14,6 +14,7 @@ from reference_engine.model.layers import Attend, DecoderLayer, RMSNorm, Step, r
 from reference_engine.model.linear import Linear
 from reference_engine.model.product import Product, Products
 from reference_engine.model.rope import frequencies
+from reference_engine.model.tiles import pad_rows
 
 
 class Decoder(nn.Module):
@@ -103,7 +104,7 @@ class Llama(nn.Module):
         """Run one step: store the KV of its tokens, return float32 logits [n, vocab].
 
         n is the length of `batch.logit_rows`. A row's logits don't depend on the other rows, nor
-        on how its prompt was cut into steps; see attention.py for how exactly that holds.
+        on how its prompt was cut into steps; see tiles.py for how exactly that holds.
         """
         if cache.device.type != "cpu":
             return self._forward_on_gpu(batch.to(cache.device), cache)

@@ -7,6 +7,7 @@ chosen once, never by the number of rows: a row must have the same bits in any c
 """
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -60,13 +61,13 @@ class Products:
     ) -> Product:
         """The product with a float32 weight [out, in]; `dtype` overrides that of the model."""
         dtype = dtype or self._dtype
-        cast = weight.to(dtype)
+        converted = weight.to(dtype)
         if weight.device.type == "cuda":
-            return _on_gpu(cast, bias)
-        packed = _pack(cast) if weight.device.type == "cpu" else None
+            return _on_gpu(converted, bias)
+        packed = _pack(converted) if weight.device.type == "cpu" else None
         if packed is not None and self._holds(packed, weight.shape, dtype):
             return _with(packed, bias, dtype)
-        return _with(lambda x: functional.linear(x, cast), bias, dtype)
+        return _with(lambda x: functional.linear(x, converted), bias, dtype)
 
     def make_head(self, weight: Tensor) -> Product:
         """The product with the head's weight, whose sums and results are float32 in any case.
@@ -125,10 +126,7 @@ def _pack(weight: Tensor) -> Product | None:
     blocked = ops._reorder_linear_weight(weight)  # noqa: SLF001
     multiply = ops._linear_pointwise.default  # noqa: SLF001
 
-    def compute(x: Tensor) -> Tensor:
-        return torch.as_tensor(multiply(x, blocked, None, "none", [], ""))
-
-    return compute
+    return lambda x: cast(Tensor, multiply(x, blocked, None, "none", [], ""))
 
 
 def _pack_float16(weight: Tensor) -> Product | None:
@@ -140,4 +138,4 @@ def _pack_float16(weight: Tensor) -> Product | None:
     ops = torch.ops.quantized
     packed = ops.linear_prepack_fp16(weight.float().cpu(), None)
     multiply = ops.linear_dynamic_fp16.default
-    return lambda x: torch.as_tensor(multiply(x, packed))
+    return lambda x: cast(Tensor, multiply(x, packed))

@@ -1,11 +1,12 @@
-"""Top-p by a histogram against a sort of the whole vocabulary."""
+"""Top-k and top-p by a histogram against a sort of the whole vocabulary."""
 
 import pytest
 import torch
 from torch import Tensor
 
+from reference_engine.engine import draw as drawing
 from reference_engine.engine.draw import draw
-from reference_engine.engine.nucleus import keep_nucleus
+from reference_engine.engine.nucleus import keep_best, keep_nucleus
 from reference_engine.engine.request import Sampling
 
 VOCABULARY = 3000
@@ -49,9 +50,42 @@ def test_keeps_what_a_sort_keeps(kind: str, temperature: float, top_p: float) ->
         assert len(expected ^ set(kept.nonzero()[:, 0].tolist())) <= 1
 
 
+@pytest.mark.parametrize("kind", ["peaked", "tied", "equal", "banned", "flat"])
+@pytest.mark.parametrize("count", [1, 700, VOCABULARY - 1])
+def test_keeps_the_best(kind: str, count: int) -> None:
+    """Exactly so many, of equal logits the first."""
+    for row in logits(kind):
+        weights = torch.ones(VOCABULARY)
+        keep_best(weights, row, count)
+        expected = row.argsort(descending=True, stable=True)[:count]
+        assert weights.nonzero()[:, 0].tolist() == sorted(expected.tolist())
+
+
+@pytest.mark.parametrize("kind", ["peaked", "tied", "equal", "banned", "flat"])
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        Sampling(0, top_p=0.95),
+        Sampling(0, top_k=1500),
+        Sampling(0, 1.5, top_k=1200, top_p=0.9, min_p=0.01),
+    ],
+)
+def test_draws_what_a_sort_draws(
+    kind: str, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of large vocabularies gives the tokens of the way of small ones."""
+    rows, numbers = logits(kind), [0.0312 + index / 6.1 for index in range(6)]
+    expected = draw(rows, [sampling] * 6, numbers)
+    monkeypatch.setattr(drawing, "SORTED", 0)
+    assert draw(rows, [sampling] * 6, numbers) == expected
+
+
 @pytest.mark.parametrize("kind", ["tied", "equal", "banned", "flat"])
-def test_a_row_draws_alone_what_it_draws_in_company(kind: str) -> None:
+def test_a_row_draws_alone_what_it_draws_in_company(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Beside rows that need no histogram, and by itself."""
+    monkeypatch.setattr(drawing, "SORTED", 0)
     rows = logits(kind)
     flat, narrow = Sampling(0, 1.0, top_p=0.95, min_p=1e-3), Sampling(0, 0.1, top_p=0.1)
     samplings = [flat, narrow, flat, flat, narrow, flat]
