@@ -11,7 +11,9 @@ from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 from conformance.checks.violation import Call, NotJudged, Tolerated, Violation
 from conformance.laws.law import Finding, Ruling
 
-# Between two looks at a condition: short against any limit (seconds), long against a call (ms).
+# Between two looks at a condition: at first about as long as a call takes, since most conditions
+# hold soon, then short against any limit (seconds) and long against a call (ms).
+FIRST_POLL_SECONDS = 0.004
 POLL_SECONDS = 0.05
 
 CallT = TypeVar("CallT", bound=Call)
@@ -69,11 +71,14 @@ class BaseProbe(Generic[CallT, DeclaredT]):
     def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Ask `condition` until it holds or `seconds` have passed; whether it held."""
         end = time.monotonic() + seconds
+        pause = FIRST_POLL_SECONDS
         while not condition():
-            if time.monotonic() >= end:
+            left = end - time.monotonic()
+            if left <= 0:
                 return False
-            if self._stop.wait(POLL_SECONDS):
+            if self._stop.wait(min(pause, left)):
                 raise Interrupted
+            pause = min(2 * pause, POLL_SECONDS)
         return True
 
     # Findings

@@ -10,6 +10,7 @@ from conformance.checks.check import Check
 from conformance.model.registry import Registry, default_registry
 from conformance.mutants.http.table import http_mutants
 from conformance.mutants.table import MUTANTS
+from conformance.mutants.worker.matrix import WORKER_MUTANTS
 from conformance.runtimes.contracts import http_registry
 
 _HTTP_IDS = ("OE-HTTP-", "OE-WORK-")
@@ -61,6 +62,7 @@ def catalogue(*, http: bool) -> Catalogue:
     """The catalogue of the HTTP contracts, or of the gRPC profiles."""
     if http:
         killers = tuple(Killer(each.requirement, each.name, each.story) for each in http_mutants())
+        killers += tuple(Killer(each.requirement, each.name, each.story) for each in WORKER_MUTANTS)
         return Catalogue(http_registry(), http_checks(), killers, _HTTP_SOURCES)
     killers = tuple(Killer(each.requirement, each.name, each.story) for each in MUTANTS)
     return Catalogue(default_registry(), all_checks(), killers, _GRPC_SOURCES)

@@ -11,6 +11,8 @@ from conformance.cli.target_options import TargetOptions, target_options
 from conformance.errors import ConfigError
 from conformance.model.client import client_set, client_sets
 from conformance.mutants.http.matrix import HttpTrial, plain_broken, run_http_matrix
+from conformance.mutants.http.native.matrix import native_broken, try_native_mutant
+from conformance.mutants.http.native.mutants import NATIVE_MUTANTS
 from conformance.mutants.http.table import http_mutants
 from conformance.mutants.matrix import Trial, run_matrix
 from conformance.mutants.needs import CLIENT_MUTANTS, run_needs
@@ -107,13 +109,20 @@ def _run_http(
     *,
     own_only: bool,
 ) -> int:
-    chosen = choose(http_mutants(), ids, names)
+    every = (*http_mutants(), *NATIVE_MUTANTS)
+    chosen = choose(every, ids, names)
     if sample is not None and sample < len(chosen):
         chosen = tuple(random.Random(seed).sample(chosen, sample))  # noqa: S311 - not secret
         click.echo(f"{sample} mutants, chosen by seed {seed}")
-    broken = {**plain_broken(), **plain_broken(scripted=False)}
-    trials = () if broken else run_http_matrix(chosen, _show, own_only=own_only)
-    return _summary(broken, trials, len(http_mutants()))
+    broken = {**plain_broken(), **plain_broken(scripted=False), **native_broken()}
+    if broken:
+        return _summary(broken, (), len(every))
+    plain = [mutant for mutant in chosen if mutant not in NATIVE_MUTANTS]
+    trials = list(run_http_matrix(plain, _show, own_only=own_only))
+    for mutant in (mutant for mutant in chosen if mutant in NATIVE_MUTANTS):
+        trials.append(try_native_mutant(mutant, own_only=own_only))
+        _show(trials[-1])
+    return _summary(broken, trials, len(every))
 
 
 def _run_workers(ids: tuple[str, ...], names: tuple[str, ...], *, own_only: bool) -> int:

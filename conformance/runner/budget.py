@@ -30,7 +30,7 @@ class Budget:
 BUDGETS: Mapping[str, Budget] = {
     budget.name: budget
     for budget in (
-        Budget("quick", 6, 200, 20_000, 30, 3, restarts=False),
+        Budget("quick", 3, 200, 20_000, 30, 3, restarts=False),
         Budget("standard", 20, 600, 60_000, 60, 4),
         Budget("thorough", 120, 4_000, 400_000, 150, 6),
     )

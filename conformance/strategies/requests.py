@@ -14,9 +14,9 @@ from conformance.strategies.simple import fitting_tokens, simple_request, takes_
 from conformance.wire.declared import Declared
 from oe_wire import v1
 
-# Generation is what a run costs: at most 4 sequences of 12 tokens per request.
+# Generation is what a run costs: at most 4 sequences of 8 tokens per request.
 MAX_SEQUENCES = 4
-MAX_TOKENS = 12
+MAX_TOKENS = 8
 # Letters with one to four UTF-8 bytes; the first is what prompts shrink to.
 ALPHABET = "abcdehilnorst ABT019.,?!-éñßЖд語日本한🙂"
 # Texts that models write all the time, so that a stop condition is met within a few tokens.

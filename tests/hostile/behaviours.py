@@ -120,7 +120,7 @@ HOSTILE = {
     "dripping": Hostile("answers the connection but not the call", dripping),
     "promising": Hostile("answers the connection but not the call", promising),
     "html": Hostile("END_STREAM", html),
-    "going away": Hostile("GOAWAY", silent, going_away),
+    "going away": Hostile("UNAVAILABLE", silent, going_away),
     "unknown": Hostile("something happened", unknown),
     "no status": Hostile("No status received", no_status),
     "huge metadata": Hostile("metadata size exceeds", huge_metadata),

@@ -82,7 +82,7 @@ def test_a_right_server(oe: Run) -> None:
 def test_a_faulty_server_and_its_replay(oe: Run) -> None:
     """The evidence shows the call and how to see it again; a replay does, until it is mended."""
     rows = ("--id", "OE-HTTP-CHAT-031")
-    with serving(mutant("zero-is-one")) as server:
+    with serving(mutant("chat-zero-is-one")) as server:
         done = oe("run", "--target", server.origin, *PROFILE, *rows, "--report", "json:r.json")
         assert done.code == 1
         assert "a generated text" in done.out
@@ -107,7 +107,7 @@ def test_a_faulty_server_and_its_replay(oe: Run) -> None:
 def test_a_baseline_of_an_operator(oe: Run) -> None:
     """It adds to what the profile knows."""
     rows = ("--id", "OE-HTTP-CHAT-031")
-    with serving(mutant("zero-is-one")) as server:
+    with serving(mutant("chat-zero-is-one")) as server:
         where = ("--target", server.origin, *PROFILE, *rows, "--baseline", "known.toml")
         assert oe("run", *where, "--update-baseline").code == 0
         assert oe("run", *where).code == 0
@@ -120,7 +120,7 @@ def test_a_baseline_of_an_operator(oe: Run) -> None:
 
 def test_no_output_in_reports(oe: Run) -> None:
     """What the server answered is in no report and on no terminal, unless asked for."""
-    with serving(mutant("usage-total")) as server:
+    with serving(mutant("chat-usage-total")) as server:
         done = oe(
             *("run", "--target", server.origin, *PROFILE, "--id", "OE-HTTP-CHAT-010"),
             *("--report", "json:r.json", "--report", "junit:r.xml", "--report", "markdown:r.md"),
@@ -230,7 +230,7 @@ def test_lists(oe: Run) -> None:
     assert oe("list", "--runtimes").out.count("runtimes/llama-cpp@b10229") == 1
     explained = oe("explain", "OE-HTTP-CHAT-007").out
     assert "OpenAI API reference" in explained
-    assert "no-done" in explained
+    assert "chat-no-done" in explained
     rows = [
         json.loads(line) for line in oe("requirements", "--http", "--json").out.splitlines()[:-1]
     ]
@@ -241,6 +241,6 @@ def test_lists(oe: Run) -> None:
 
 def test_mutants(oe: Run) -> None:
     """The matrix of faulty HTTP servers from the command line."""
-    done = oe("mutants", "--http", "--name", "no-done", "--own-only")
+    done = oe("mutants", "--http", "--name", "chat-no-done", "--own-only")
     assert done.code == 0, done.out + done.err
     assert "kill rate 1/1" in done.out

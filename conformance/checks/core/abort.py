@@ -41,7 +41,7 @@ RETENTION_SLACK = 0.5
 # Longer windows are not waited for: an answer after them may be either anyway.
 LONGEST_WAIT = 2.0
 # Tokens of a request that must outlive two Aborts of another one.
-BYSTANDER_TOKENS = 128
+BYSTANDER_TOKENS = 64
 
 
 def _unseen_table(_: Declared) -> Iterable[Case]:

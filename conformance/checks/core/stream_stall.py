@@ -18,7 +18,7 @@ from oe_wire import v1
 
 # Stalls shorter than the limit, as a share of it, and never longer than this.
 SHORT_SHARE = 0.25
-SHORT_SECONDS = 1.0
+SHORT_SECONDS = 0.5
 # A stall that took a larger share, on a loaded machine, says nothing about "no earlier".
 LATE_SHARE = 0.5
 # The longest limit that is waited for, by the requests that a check may make: a quick run waits for
@@ -29,7 +29,7 @@ MARGIN_SECONDS = 1.0
 TOKENS = 800
 TOP_N = 20
 # Messages after a short stall that show a stream which goes on.
-ENOUGH_MESSAGES = 150
+ENOUGH_MESSAGES = 60
 # More than the transport between an engine and this reader holds.
 WINDOW_BYTES = 256 * 1024
 

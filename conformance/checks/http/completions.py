@@ -166,11 +166,13 @@ def batch(probe: HttpProbe, case: Case) -> None:  # noqa: ARG001
         if exchange.status is not None and 400 <= exchange.status < 500:
             probe.fail("a choice for each prompt", describe_status(exchange), exchange)
         probe.skip(f"no answer: {describe(exchange)}")
-    choices = {choice.get("index"): choice for choice in choices_of(answer.value or {})}
-    if set(choices) != {0, 1}:
+    found = choices_of(answer.value or {})
+    choices = {repr(choice.get("index")): choice for choice in found}
+    if set(choices) != {"0", "1"}:
         probe.fail("a choice for each prompt", f"{len(choices)} choices", exchange)
     if not probe.declared.scripted:
         return
     for index, script in enumerate((RUN, LOOP)):
-        if not same(str(choices[index].get("text")), script.upto(8)):
+        text = str(choices[repr(index)].get("text")).lstrip(" ")
+        if not text.startswith(script.upto(8).lstrip(" ")):
             probe.fail("choices in the order of the prompts", "another text", exchange)

@@ -2,21 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from conformance.checks.check import Check
 from conformance.checks.http import shared
-from conformance.checks.http.check import HttpTable, params
+from conformance.checks.http.check import HttpStrategy, HttpTable, params
 from conformance.checks.http.probe import HttpProbe
 from conformance.checks.http.text_api import GREEDY, TextApi, scripted_or_open, send
 from conformance.laws.http import http_laws
 from conformance.model.case import Case
+from conformance.runtimes.declared import HttpDeclared
 from conformance.runtimes.script import EMO, RUN
 
 SharedBody = Callable[[HttpProbe, TextApi, Case], None]
 
 BOTH = params({"stream": False}, {"stream": True})
 SCRIPTS = params({"script": "run"}, {"script": "emo"}, {"script": "loop"})
+
+
+def stopped_whole(probe: HttpProbe, api: TextApi, case: Case) -> None:
+    """Stop strings in one piece."""
+    shared.stopped(probe, api, case, stream=False)
+
+
+def stopped_stream(probe: HttpProbe, api: TextApi, case: Case) -> None:
+    """Stop strings in a stream."""
+    shared.stopped(probe, api, case, stream=True)
+
+
+def _stops(declared: HttpDeclared) -> SearchStrategy[Case]:
+    """Any piece of the run as stop string. Of another model the middle of its answer is one."""
+    if not declared.scripted:
+        return st.just(Case(params={"stop": ""}))
+    lengths = st.integers(1, 8)
+    starts = st.integers(0, len(RUN.text) - 1)
+    return st.builds(
+        lambda start, length: Case(params={"stop": RUN.text[start : start + length]}),
+        starts,
+        lengths,
+    )
+
+
+def _cuts(_: HttpDeclared) -> SearchStrategy[Case]:
+    """Any small limit, in both forms."""
+    return st.builds(
+        lambda most, stream: Case(params={"max_tokens": most, "stream": stream}),
+        st.integers(1, 20),
+        st.booleans(),
+    )
+
+
+def _prefixes(_: HttpDeclared) -> SearchStrategy[Case]:
+    """Any two small limits."""
+    return st.builds(
+        lambda small, more: Case(params={"small": small, "large": small + more}),
+        st.integers(1, 8),
+        st.integers(1, 8),
+    )
+
+
+# Cases that are drawn after the table, by body.
+_SEARCHED: Mapping[SharedBody, HttpStrategy] = {
+    stopped_whole: _stops,
+    stopped_stream: _stops,
+    shared.cut: _cuts,
+    shared.prefix: _prefixes,
+}
 
 
 def for_api(
@@ -28,7 +82,7 @@ def for_api(
         body(probe, api, case)
 
     name = f"http.{api.contract.removeprefix('openai-')}.{body.__name__}"
-    return Check(requirement, run, table, None, advice, name)
+    return Check(requirement, run, table, _SEARCHED.get(body), advice, name)
 
 
 def seen_law(requirement: str, api: TextApi, advice: str, table: HttpTable) -> Check:
@@ -63,16 +117,6 @@ def without_usage(declared: object) -> list[Case]:
     del declared
     ways: list[object] = ["absent", {}, {"include_usage": False}]
     return [Case(params={"stream": True, "options": way}) for way in ways]
-
-
-def stopped_whole(probe: HttpProbe, api: TextApi, case: Case) -> None:
-    """Stop strings in one piece."""
-    shared.stopped(probe, api, case, stream=False)
-
-
-def stopped_stream(probe: HttpProbe, api: TextApi, case: Case) -> None:
-    """Stop strings in a stream."""
-    shared.stopped(probe, api, case, stream=True)
 
 
 STOP_CASES = params(*({"stop": stop} for stop in shared.STOPS), {"stop": "gamma", "list": True})

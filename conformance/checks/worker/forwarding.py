@@ -19,8 +19,9 @@ from conformance.checks.worker.calls import (
 )
 from conformance.checks.worker.outcomes import DEPTH, TEXTS
 from conformance.checks.worker.stage import staged
+from conformance.errors import UnreachableError
 from conformance.http.client import HttpConnection
-from conformance.http.exchange import Exchange, Request
+from conformance.http.exchange import End, Exchange, Request
 from conformance.http.origin import parse_origin
 from conformance.model.case import Case
 from conformance.runtimes.worker import CONTRACT
@@ -75,5 +76,7 @@ def _forward(probe: HttpProbe, budget: float | None) -> Exchange:
     request = Request("POST", terms.work_path, headers, terms.request.encode())
     with HttpConnection(target, limits(probe)) as connection:
         seen = connection.finish(connection.start(request, route="work", contract=CONTRACT))
+    if seen.ending.kind is End.CONNECT:
+        raise UnreachableError(f"no connection to the forwarder {terms.forwarder}")
     probe.record(seen)
     return seen

@@ -1,7 +1,7 @@
 """Puts a worker under test into states and reads its counts, and always takes it out again.
 
 The target's file says where (`stage_path`); the request and the answer are described in
-docs/reference/worker-stage.md. Without it the check skips.
+docs/reference/workers.md. Without it the check skips.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from conformance.laws.http.view import (
     answer_of,
     choices_of,
     is_count,
+    one_of,
     stream_of,
     undisturbed,
 )
@@ -92,7 +93,7 @@ def finish_value(exchange: Exchange, dialect: Dialect) -> Ruling:
                 return Finding("a finish_reason", "none")
             continue
         seen = True
-        if reason not in dialect.reasons:
+        if not one_of(reason, dialect.reasons):
             return Finding(f"one of {', '.join(sorted(dialect.reasons))}", _short(reason), number)
     return True if seen else None
 

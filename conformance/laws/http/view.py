@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeGuard
@@ -174,6 +174,11 @@ def streaming(exchange: Exchange) -> bool:
 def undisturbed(exchange: Exchange) -> bool:
     """Whether the server ended the answer; laws about whole answers hold only then."""
     return exchange.whole and exchange.cancelled is None
+
+
+def one_of(value: object, known: Container[str]) -> bool:
+    """Whether the value is one of these words; a server may send a list in their place."""
+    return isinstance(value, str) and value in known
 
 
 def is_count(value: object) -> TypeGuard[int]:

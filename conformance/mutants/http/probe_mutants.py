@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.checks.http.probes import CANARY_PROMPT
+from conformance.checks.http.probes_health import CANARY_PROMPT
 from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.observing import CANARY, METRICS, REQUESTS, RUNNING, TOKENS, add

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 from conformance.http.json_text import JsonFault, parse_json
-from conformance.mutants.http import chat, completions, observing
+from conformance.mutants.http import chat, completions, observing, responses
 from conformance.mutants.http.ask import MODEL, Ask
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.reply import Event, RefusedError, Reply
@@ -49,6 +49,7 @@ ROUTES: Mapping[tuple[str, str], Answer] = {
     ("GET", observing.CANARY): observing.canary,
     ("POST", chat.PATH): chat.chat,
     ("POST", completions.PATH): completions.completions,
+    ("POST", responses.PATH): responses.responses,
 }
 
 

@@ -32,6 +32,8 @@ RIGHT = WorkerMutant("worker_right", "", "A right worker: every check must pass.
 # One failing case is enough, as in conformance.mutants.matrix.
 OWN = Budget("mutant", 0, 120, 20_000, 0, 2)
 OTHERS = Budget("bystander", 0, 120, 20_000, 0, 2, table=2)
+# What a faulty worker never does need not be awaited for as long as a slow one deserves.
+_IMPATIENT = 0.2
 _BROKEN = frozenset({Status.FAIL, Status.FLAKY, Status.WARN, Status.ERROR})
 
 
@@ -84,7 +86,8 @@ def try_worker(mutant: WorkerMutant, *, own_only: bool = False) -> WorkerTrial:
     """
     related = {mutant.requirement, *mutant.also}
     with faulty(mutant) as options:
-        own = run_http(replace(options, selection=Selection(ids=(mutant.requirement,))))
+        selection = Selection(ids=(mutant.requirement,))
+        own = run_http(replace(options, selection=selection, slow_factor=_IMPATIENT))
     [judged] = [each for each in own.judgements if each.requirement == mutant.requirement]
     collateral: dict[str, str] = {}
     if not own_only:

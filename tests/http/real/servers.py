@@ -22,6 +22,7 @@ from conformance.http.target import HttpTarget
 from conformance.runner.http_session import HttpOptions
 from conformance.runner.report import Report
 from conformance.runner.run import run_http
+from conformance.runner.selection import Selection
 from conformance.runtimes.registry import runtime_profile
 
 START_SECONDS = 120.0
@@ -37,8 +38,8 @@ class RealServer:
     conditions: tuple[str, ...] = ()
     context_tokens: int = 0
 
-    def judged(self) -> Report:
-        """A whole run, with the scripted model's exact expectations."""
+    def judged(self, selection: Selection = Selection()) -> Report:  # noqa: B008 - frozen
+        """A run, of everything if nothing is selected, with the scripted model's expectations."""
         return run_http(
             HttpOptions(
                 HttpTarget(parse_origin(self.origin)),
@@ -46,6 +47,7 @@ class RealServer:
                 scripted=True,
                 conditions=self.conditions,
                 context_tokens=self.context_tokens,
+                selection=selection,
                 seed=1,
             )
         )

@@ -23,7 +23,7 @@ from conformance.runner.selection import Selection
 from conformance.runtimes.profile import Capability, Deviation, RuntimeProfile, State
 
 BUDGET = Budget("test", 0, 100, 10_000, 0, 2)
-N, N_IGNORED = "OE-HTTP-CHAT-020", "n-ignored"
+N, N_IGNORED = "OE-HTTP-CHAT-020", "chat-n-ignored"
 
 
 def mutant(name: str) -> HttpMutant:
@@ -161,7 +161,7 @@ def test_a_warning_may_be_a_known_deviation() -> None:
     """A SHOULD only warns, and its deviation is stale when it does not."""
     seed = "OE-HTTP-CHAT-026"
     profile = deviating("# in # calls", requirement=seed)
-    report = judged(profile, "seed-ignored", (seed,))
+    report = judged(profile, "chat-seed-ignored", (seed,))
     assert status(report, seed) == (Status.WARN, None)
     assert report.known(seed) is not None
     assert problems(report) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ from conformance.runner.budget import Budget
 from conformance.runner.http_session import HttpOptions
 from conformance.runtimes.worker import WorkerTerms, worker_profile
 from reference_engine.worker.contract import Answer, Outcome
+from reference_engine.worker.forward import forwarding_app
 from reference_engine.worker.queue import QueuedWorker
 from reference_engine.worker.settings import TransportSettings
 from reference_engine.worker.stage import StagedWorker
@@ -38,7 +40,7 @@ async def decide(body: bytes) -> Outcome:
 
 
 async def on_uvicorn(app: Starlette, port: int, stop: asyncio.Event) -> None:
-    config = uvicorn.Config(app, port=port, log_config=None, lifespan="off")
+    config = uvicorn.Config(app, port=port, log_config=None, lifespan="on")
     server = uvicorn.Server(config)
     # Its own signal handlers are for a main thread.
     serving = asyncio.create_task(server._serve())
@@ -52,7 +54,7 @@ async def on_granian(app: Starlette, port: int, stop: asyncio.Event) -> None:
         app,
         address="127.0.0.1",
         port=port,
-        interface=Interfaces.ASGINL,
+        interface=Interfaces.ASGI,
         log_enabled=False,
         websockets=False,
     )
@@ -65,52 +67,80 @@ async def on_granian(app: Starlette, port: int, stop: asyncio.Event) -> None:
 @contextmanager
 def worker_on(serve: Serve) -> Iterator[HttpOptions]:
     """A staged worker behind the server while the block runs; yields how to judge it."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    running = _Served(serve, port)
-    try:
-        terms = WorkerTerms(
-            body_limit=SETTINGS.body_limit,
-            budget_seconds=SETTINGS.budget_seconds,
-            budget_header=SETTINGS.budget_header,
-            stage_path=STAGE,
-        )
-        yield HttpOptions(
-            HttpTarget(parse_origin(f"http://127.0.0.1:{port}")),
-            worker_profile(terms),
-            worker=terms,
-            budget=BUDGET,
-            seed=1,
-        )
-    finally:
-        running.end()
 
-
-class _Served:
-    """The thread and the loop of one server."""
-
-    def __init__(self, serve: Serve, port: int) -> None:
-        self._serve = serve
-        self._port = port
-        self._began = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
-        self._thread.start()
-
-    async def _main(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._ending = asyncio.Event()
+    async def main(port: int, ending: asyncio.Event) -> None:
         queue = QueuedWorker(3)
         staged = StagedWorker(queue)
         queue.open(staged.staged(decide))
-        self._began.set()
-        app = worker_app(staged, SETTINGS, staged.routes(STAGE))
-        await self._serve(app, self._port, self._ending)
+        await serve(worker_app(staged, SETTINGS, staged.routes(STAGE)), port, ending)
         staged.release()
         await queue.close()
 
-    def end(self) -> None:
-        self._began.wait(10)
-        self._loop.call_soon_threadsafe(self._ending.set)
-        self._thread.join(20)
-        if self._thread.is_alive():
+    with _running(main) as origin:
+        yield options_of(origin)
+
+
+@contextmanager
+def forwarder_on(serve: Serve, backend: str) -> Iterator[str]:
+    """A forwarder in front of a worker while the block runs; yields its origin."""
+
+    async def main(port: int, ending: asyncio.Event) -> None:
+        app = forwarding_app(backend, SETTINGS, (("POST", STAGE), ("GET", STAGE)))
+        await serve(app, port, ending)
+
+    with _running(main) as origin:
+        yield origin
+
+
+def options_of(origin: str, forwarder: str = "") -> HttpOptions:
+    """How to judge a worker at this origin."""
+    terms = WorkerTerms(
+        body_limit=SETTINGS.body_limit,
+        budget_seconds=SETTINGS.budget_seconds,
+        budget_header=SETTINGS.budget_header,
+        stage_path=STAGE,
+        forwarder=forwarder,
+    )
+    target = HttpTarget(parse_origin(origin))
+    return HttpOptions(target, worker_profile(terms), worker=terms, budget=BUDGET, seed=1)
+
+
+@contextmanager
+def _running(main: Callable[[int, asyncio.Event], Awaitable[None]]) -> Iterator[str]:
+    """Runs `main` in a loop and a thread of its own, until its event is set; yields the origin."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    began = threading.Event()
+    shared: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def whole() -> None:
+        ending = asyncio.Event()
+        shared.append((asyncio.get_running_loop(), ending))
+        began.set()
+        await main(port, ending)
+
+    thread = threading.Thread(target=lambda: asyncio.run(whole()), daemon=True)
+    thread.start()
+    try:
+        _wait_open(port)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        began.wait(10)
+        loop, ending = shared[0]
+        loop.call_soon_threadsafe(ending.set)
+        thread.join(20)
+        if thread.is_alive():
             raise RuntimeError("the server did not end")
+
+
+def _wait_open(port: int) -> None:
+    end = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+        else:
+            return

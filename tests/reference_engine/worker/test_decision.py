@@ -85,9 +85,7 @@ def test_yes_or_no_and_score(decider):
     """A truth value, and a number with its expectation."""
     assert decide(decider, kind="yes_no", prompt="Is it?")["answer"] in {True, False}
     found = decide(decider, kind="score", prompt="How much?", low=-1, high=2)
-    expected = sum(
-        int(option["text"]) * option["probability"] for option in found["options"]
-    )
+    expected = sum(int(option["text"]) * option["probability"] for option in found["options"])
     assert found["answer"] in range(-1, 3)
     assert math.isclose(found["expected"], expected)
 

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from reference_engine.worker import transport
+from reference_engine.worker import bounded, reply
 from reference_engine.worker.contract import Answer, Outcome, Readiness, Worker
 from reference_engine.worker.queue import QueuedWorker
 from reference_engine.worker.settings import TransportSettings
@@ -221,12 +221,19 @@ def test_the_model_tells_503_from_504() -> None:
 @pytest.mark.parametrize(("right", "wrong"), [(504, 503), (503, 504)])
 def test_a_swap_is_noticed(monkeypatch: pytest.MonkeyPatch, right: int, wrong: int) -> None:
     """A transport that answers one for the other does not get through the machine."""
-    error = transport.error
+    error = bounded.error
 
     def swapped(status: int, text: str) -> object:
         return error(wrong if status == right else status, text)
 
-    monkeypatch.setattr(transport, "error", swapped)
-    quick = settings(max_examples=60, stateful_step_count=10, deadline=None, database=None)
+    monkeypatch.setattr(bounded if right == 504 else reply, "error", swapped)
+    quick = settings(
+        max_examples=60,
+        stateful_step_count=10,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=[Phase.generate],
+    )
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Machine, settings=quick)

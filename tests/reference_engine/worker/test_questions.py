@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -51,10 +52,10 @@ def test_what_is_no_question_is_told_so(body, says):
         parse_question(body)
 
 
-@given(st.binary(max_size=60) | st.recursive(st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
+@given(
+    st.binary(max_size=60) | st.recursive(st.text(), st.lists).map(lambda v: json.dumps(v).encode())
+)
 def test_no_bytes_break_the_parser(body):
     """Any bytes are a question or refused."""
-    try:
+    with contextlib.suppress(BadQuestionError):
         parse_question(body)
-    except BadQuestionError as error:
-        assert str(error)

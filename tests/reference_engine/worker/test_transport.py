@@ -32,7 +32,7 @@ HEALTH = {"path": "/health", "method": "GET", "parts": ((0.0, b""),)}
 class Toy(Worker):
     """Answers with `outcome` after `seconds`, and remembers what it was asked."""
 
-    outcome: Any = Answer(b"{}")
+    outcome: Any = field(default_factory=lambda: Answer(b"{}"))
     seconds: float = 0.0
     state: Readiness = Readiness.READY
     reason: str | None = None
@@ -285,9 +285,7 @@ def test_w20_a_failed_inference_is_500():
     assert (seen.status, seen.json) == (500, {"error": "inference failed"})
 
 
-@pytest.mark.parametrize(
-    "outcome", [Unavailable(), RuntimeError("lost"), asyncio.CancelledError()]
-)
+@pytest.mark.parametrize("outcome", [Unavailable(), RuntimeError("lost"), asyncio.CancelledError()])
 def test_w21_work_that_is_not_done_is_503(outcome):
     """Whether the worker says so or drops the reply."""
     assert ask(Toy(outcome=outcome)).status == 503

@@ -36,8 +36,8 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS)
 def test_right_engine_passes(row: str) -> None:
-    """Every row is judged on a right engine, and kept."""
-    assert verdict(row, watched()) == "pass"
+    """Every row is judged on a right engine, and kept, however slow the machine."""
+    assert verdict(row, watched(), slow_factor=3.0) == "pass"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_no_stream_is_no_verdict(row: str) -> None:
 @pytest.mark.parametrize("row", ["OE-LOAD-034", "OE-LOAD-036", "OE-LOAD-037", "OE-LOAD-044"])
 def test_stream_that_ends_early_is_no_verdict(row: str) -> None:
     """That streams stay open is another row's matter."""
-    assert verdict(row, watched(lifetime=0.02), slow_factor=0.2) == "skip"
+    assert verdict(row, watched(lifetime=0.0)) == "skip"
 
 
 def test_bounds_in_the_wrong_order() -> None:

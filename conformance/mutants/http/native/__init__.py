@@ -1,0 +1,1 @@
+"""A right server of native routes (Ollama, TGI, LM Studio), and its mutants."""

@@ -1,0 +1,70 @@
+"""Text Generation Inference's routes as the right server answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conformance.mutants.http.ask import Ask, Fields
+from conformance.mutants.http.generator import LOGPROB, Generation, Sampling
+from conformance.mutants.http.reply import Event, RefusedError, Reply, streamed
+
+WHOLE, STREAM = "/generate", "/generate_stream"
+_REASONS = {"stop": "eos_token", "length": "length"}
+
+
+def generate(ask: Ask) -> Reply:
+    """An answer in one piece."""
+    return _answered(ask, stream=False)
+
+
+def generate_stream(ask: Ask) -> Reply:
+    """A stream."""
+    return _answered(ask, stream=True)
+
+
+def _answered(ask: Ask, *, stream: bool) -> Reply:
+    try:
+        generation = _generation(ask)
+    except RefusedError as refused:
+        return Reply(422, {"error": refused.problem, "error_type": "validation"})
+    if stream:
+        return streamed(_messages(generation))
+    text = "".join(piece.text for piece in generation.pieces())
+    return Reply(body={"generated_text": text, "details": _details(generation)})
+
+
+def _generation(ask: Ask) -> Generation:
+    fields = Fields(ask.json or {})
+    chosen = Fields(fields.table("parameters"))
+    limit = chosen.whole("max_new_tokens", 1, 2**31, 20)
+    return Generation(Sampling(fields.text("inputs"), limit, temperature=0.0))
+
+
+def _details(generation: Generation) -> dict[str, Any]:
+    return {
+        "finish_reason": _REASONS[generation.finish],
+        "generated_tokens": generation.completion_tokens,
+        "seed": None,
+        "prefill": [],
+        "tokens": [],
+    }
+
+
+def _messages(generation: Generation) -> Iterator[Event]:
+    """A message for each token; a natural end is a special token of its own."""
+    texts = [piece.text for piece in generation.pieces()]
+    tokens = [(text, False) for text in texts]
+    if generation.finish == "stop":
+        tokens.append(("</s>", True))
+    for number, (text, special) in enumerate(tokens, 1):
+        last = number == len(tokens)
+        yield Event(
+            {
+                "index": number,
+                "token": {"id": number, "text": text, "logprob": LOGPROB, "special": special},
+                "top_tokens": [],
+                "generated_text": "".join(texts) if last else None,
+                "details": _details(generation) if last else None,
+            }
+        )

@@ -1,0 +1,40 @@
+"""Transformers Serve, serving the scripted model, is exactly as its profile says."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.runtimes.registry import runtime_profile, runtime_profiles
+from tests.http.real.servers import RealServer, free_port, needs, started
+from tools.scripted_model import HF_NAME
+
+needs("fastapi", "'transformers[serving]==5.24.0'")
+needs("accelerate", "'transformers[serving]==5.24.0'")
+
+
+@pytest.fixture(name="server", scope="module")
+def fixture_server(
+    scripted: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealServer]:
+    """The build is the package's version."""
+    profile = f"transformers-serve@{importlib.metadata.version('transformers')}"
+    if profile not in runtime_profiles():
+        pytest.skip(f"no profile {profile}: pip install 'transformers[serving]==5.24.0'")
+    port, log = free_port(), tmp_path_factory.mktemp("transformers") / "log"
+    command = ["-m", "transformers.cli.transformers", "serve", str(scripted / HF_NAME)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
+    with started(command, port, log) as origin:
+        yield RealServer(origin, f"runtimes/{profile}", context_tokens=2048)
+
+
+def test_its_deviations_are_those_of_the_profile(server: RealServer) -> None:
+    """Every known one is seen as described, and none besides."""
+    report = server.judged()
+    assert report.comparison is not None
+    assert report.comparison.problems == ()
+    deviations = {each.requirement for each in runtime_profile(server.profile).deviations}
+    assert deviations <= set(report.comparison.known)
