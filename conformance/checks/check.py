@@ -31,7 +31,7 @@ class Check:
     about it; returning means that it held. table: cases that are always run, in order. strategy:
     cases that Hypothesis draws after them, within the budget. advice: how an engine author mends
     a failure, one or two sentences. name: `module.function`, for people. waits: seconds that it
-    mostly waits on a right engine; such checks start first, so that others run meanwhile.
+    mostly waits on a right engine; others run meanwhile.
     """
 
     requirement: str

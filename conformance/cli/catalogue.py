@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from conformance.checks import all_checks, http_checks
 from conformance.checks.check import Check
 from conformance.model.registry import Registry, default_registry
+from conformance.mutants.http.native.mutants import NATIVE_MUTANTS
 from conformance.mutants.http.table import http_mutants
 from conformance.mutants.table import MUTANTS
 from conformance.mutants.worker.matrix import WORKER_MUTANTS
@@ -61,7 +62,8 @@ class Catalogue:
 def catalogue(*, http: bool) -> Catalogue:
     """The catalogue of the HTTP contracts, or of the gRPC profiles."""
     if http:
-        killers = tuple(Killer(each.requirement, each.name, each.story) for each in http_mutants())
+        faulty = (*http_mutants(), *NATIVE_MUTANTS)
+        killers = tuple(Killer(each.requirement, each.name, each.story) for each in faulty)
         killers += tuple(Killer(each.requirement, each.name, each.story) for each in WORKER_MUTANTS)
         return Catalogue(http_registry(), http_checks(), killers, _HTTP_SOURCES)
     killers = tuple(Killer(each.requirement, each.name, each.story) for each in MUTANTS)

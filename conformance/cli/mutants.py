@@ -114,12 +114,14 @@ def _run_http(
     if sample is not None and sample < len(chosen):
         chosen = tuple(random.Random(seed).sample(chosen, sample))  # noqa: S311 - not secret
         click.echo(f"{sample} mutants, chosen by seed {seed}")
-    broken = {**plain_broken(), **plain_broken(scripted=False), **native_broken()}
+    native = [mutant for mutant in chosen if mutant in NATIVE_MUTANTS]
+    plain = [mutant for mutant in chosen if mutant not in NATIVE_MUTANTS]
+    broken = {**plain_broken(), **plain_broken(scripted=False)} if plain else {}
+    broken |= native_broken() if native else {}
     if broken:
         return _summary(broken, (), len(every))
-    plain = [mutant for mutant in chosen if mutant not in NATIVE_MUTANTS]
     trials = list(run_http_matrix(plain, _show, own_only=own_only))
-    for mutant in (mutant for mutant in chosen if mutant in NATIVE_MUTANTS):
+    for mutant in native:
         trials.append(try_native_mutant(mutant, own_only=own_only))
         _show(trials[-1])
     return _summary(broken, trials, len(every))

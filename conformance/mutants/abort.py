@@ -136,14 +136,16 @@ MUTANTS = (
         "The aborted stream ends when its generation would have ended.",
         # Streams of several outputs are left alone: this mutant costs seconds for each call.
         {GENERATE: when(lambda request: not several(request), _ends_late)},
+        # Requests that a pause aborts, or that are aborted while they are held, end as late.
+        frozenset({"OE-ADM-004", "OE-ADM-012"}),
     ),
     Mutant(
         "aborted-status",
         "OE-CORE-ABORT-005",
         "The stream of an aborted request ends with the status CANCELLED.",
         {GENERATE: _ends_cancelled},
-        # A stream ends with OK after its last terminal event.
-        frozenset({"OE-CORE-STREAM-012"}),
+        # A stream ends with OK after its last terminal event, also of a pause by ABORT.
+        frozenset({"OE-CORE-STREAM-012", "OE-ADM-004"}),
     ),
     Mutant(
         "aborted-says-length",

@@ -150,7 +150,7 @@ MUTANTS = (
         "Abort ends the stream, and the engine works on without a reader.",
         {ABORT: when(_one, _pretended), GENERATE: when(_single, _closed_by_abort)},
         # The engine still counts the request, and knows its id.
-        frozenset({"OE-LOAD-009", "OE-CORE-GEN-004"}),
+        frozenset({"OE-LOAD-009", "OE-CORE-GEN-004", "OE-ADM-012"}),
     ),
     Mutant(
         "refused-abort-hidden",

@@ -65,6 +65,8 @@ MUTANTS = (
         "OE-CORE-CAP-001",
         "Core is taken for granted and left out of the profiles.",
         {CAPABILITIES: edited(_without_core)},
+        # Every other profile needs it.
+        frozenset({"OE-CORE-CAP-020"}),
     ),
     Mutant(
         "profile-name-capitalised",
@@ -103,12 +105,16 @@ MUTANTS = (
         "OE-CORE-CAP-012",
         "Revisions are counted from zero.",
         each((CAPABILITIES, ENGINE_INFO), edited(_revision_zero)),
+        # It stays at zero, while the engine's other answers count.
+        frozenset({"OE-CORE-CAP-014", "OE-CORE-CAP-017", "OE-TEST-006"}),
     ),
     Mutant(
         "capabilities-volatile",
         "OE-CORE-CAP-013",
         "Capabilities change with the engine's load, under the same revision.",
         {CAPABILITIES: _volatile},
+        # Whoever reads twice sees two contents.
+        frozenset({"OE-CORE-CAP-018", "OE-CORE-CAP-024"}),
     ),
     Mutant(
         "no-change-notice",

@@ -192,12 +192,16 @@ MUTANTS = (
         "OE-CORE-DISC-001",
         "Discovery is registered without GetEngineInfo.",
         {ENGINE_INFO: unimplemented()},
+        # Core requires the RPC.
+        frozenset({"OE-CORE-CAP-008"}),
     ),
     Mutant(
         "server-info-absent",
         "OE-CORE-DISC-002",
         "With discovery added, the older GetServerInfo was taken out.",
         {SERVER_INFO: unimplemented()},
+        # Core requires the RPC, and v0.1.0 clients have no other.
+        frozenset({"OE-CORE-CAP-008", "OE-CORE-COMPAT-002"}),
     ),
     Mutant(
         "server-info-differs",
@@ -210,6 +214,8 @@ MUTANTS = (
         "OE-CORE-DISC-004",
         "Control.GetModelInfo was not told of the aliases.",
         {CONTROL_MODEL_INFO: edited(_without_aliases)},
+        # It is an alias.
+        frozenset({"OE-CORE-COMPAT-001"}),
     ),
     Mutant(
         "schema-revision-zero",
@@ -240,6 +246,8 @@ MUTANTS = (
         "OE-CORE-DISC-008",
         "The instance id is made again while the process runs.",
         each((*BOTH_INFOS, CAPABILITIES), _instance_renewed),
+        # The load stream keeps the true one.
+        frozenset({"OE-CORE-CAP-017"}),
     ),
     Mutant(
         "model-listed-twice",

@@ -36,6 +36,10 @@ from conformance.runtimes.profile import Effect, Route, RuntimeProfile, State
 from conformance.runtimes.worker import WorkerTerms
 
 _POLL_SECONDS = 0.1
+_LEAST_SECONDS = 0.01
+_UNAVAILABLE = 503
+# What a server that is about to come up does to those who are early.
+_NOT_YET = frozenset({End.CONNECT, End.NO_RESPONSE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +140,9 @@ def open_http_session(
     if options.worker is not None:
         declared = replace(declared, target_class=HttpClass.WORKER, worker=options.worker)
     with HttpConnection(options.target, options.limits.slower(options.slow_factor)) as connection:
-        _wait_ready(connection, options)
-        declared = observe(connection, declared)
+        patience = min(options.ready_timeout, options.time_limit or options.ready_timeout)
+        _wait_ready(connection, options, patience)
+        declared = observe(connection, declared, options.limits.within(patience))
     expected = expected_of(declared, registry, options.baseline)
     seed = secrets.randbits(32) if options.seed is None else options.seed
     return HttpSession(
@@ -149,20 +154,24 @@ def open_http_session(
     )
 
 
-def _wait_ready(connection: HttpConnection, options: HttpOptions) -> None:
-    """Wait until the server answers HTTP at all; being healthy is a requirement, not a premise."""
+def _wait_ready(connection: HttpConnection, options: HttpOptions, seconds: float) -> None:
+    """Wait until the server answers HTTP at all, and while a runtime says that it is not there yet
+    (503). That it then is well is a requirement, and no premise.
+    """
     route = _passive(options.profile)
-    end = time.monotonic() + options.ready_timeout
+    end = time.monotonic() + seconds
     while True:
-        limits = options.limits.within(max(0.01, end - time.monotonic()))
+        limits = options.limits.within(max(_LEAST_SECONDS, end - time.monotonic()))
         request = Request(route.method, route.path)
         seen = connection.finish(connection.start(request, route=route.name, limits=limits))
-        if seen.status is not None:
+        late = time.monotonic() >= end
+        starting = seen.status == _UNAVAILABLE and options.worker is None
+        if seen.status is not None and (late or not starting):
             return
-        if time.monotonic() >= end or seen.ending.kind is not End.CONNECT:
+        if late or not (starting or seen.ending.kind in _NOT_YET):
             raise UnreachableError(
                 f"{options.target.address}: no usable answer to {seen.name} within "
-                f"{options.ready_timeout:.0f} s ({describe(seen)})"
+                f"{seconds:.0f} s ({describe(seen)})"
             )
         time.sleep(_POLL_SECONDS)
 

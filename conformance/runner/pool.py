@@ -29,12 +29,17 @@ class Pool:
     _crash: BaseException | None = None
 
     def run(self, rows: Sequence[Row], jobs: int) -> None:
-        """Judge every row; returns when all are done or the session is stopped."""
+        """Judge every row; returns when all are done or the session is stopped. Beside several
+        jobs, checks that mostly wait have a worker of their own: they cost the target nothing.
+        """
         shared = [row for row in rows if not row.exclusive]
-        self._run(sorted(shared, key=_waits, reverse=True), jobs)
+        apart = jobs > 1
+        waiting = [row for row in shared if apart and _waits(row)]
+        working = [row for row in shared if not (apart and _waits(row))]
+        self._run((waiting, 1), (working, jobs))
         # What restarts the target comes last: until then all that was declared stays true.
         alone = [row for row in rows if row.exclusive]
-        self._run(sorted(alone, key=lambda row: row.restarts), 1)
+        self._run((sorted(alone, key=lambda row: row.restarts), 1))
 
     def stop(self) -> None:
         """End every running check and cancel its calls on the target."""
@@ -43,14 +48,9 @@ class Pool:
             for connection in self._connections:
                 connection.cancel_all()
 
-    def _run(self, rows: Sequence[Row], jobs: int) -> None:
-        waiting: queue.SimpleQueue[Row] = queue.SimpleQueue()
-        for row in rows:
-            waiting.put(row)
-        workers = [
-            threading.Thread(target=self._work, args=(waiting,), name=f"check-{number}")
-            for number in range(min(jobs, len(rows)))
-        ]
+    def _run(self, *shares: tuple[Sequence[Row], int]) -> None:
+        """Judge lists of rows side by side, each with that many workers."""
+        workers = [worker for rows, jobs in shares for worker in self._workers(rows, jobs)]
         for worker in workers:
             worker.start()
         try:
@@ -63,6 +63,15 @@ class Pool:
             raise
         if self._crash is not None:
             raise self._crash
+
+    def _workers(self, rows: Sequence[Row], jobs: int) -> list[threading.Thread]:
+        waiting: queue.SimpleQueue[Row] = queue.SimpleQueue()
+        for row in rows:
+            waiting.put(row)
+        return [
+            threading.Thread(target=self._work, args=(waiting,), name=f"check-{number}")
+            for number in range(min(jobs, len(rows)))
+        ]
 
     def _work(self, waiting: queue.SimpleQueue[Row]) -> None:
         connection: Link = self.session.connect()
@@ -98,5 +107,5 @@ class Pool:
             self.listener(CheckStarted(row.requirement.id))
 
 
-def _waits(row: Row) -> float:
-    return 0.0 if row.check is None else row.check.waits
+def _waits(row: Row) -> bool:
+    return row.check is not None and row.check.waits > 0

@@ -29,8 +29,8 @@ class HttpDeclared:
 
     model_name: what requests ask for. scripted: the server serves the scripted model, so answers
     are known exactly. conditions: names of stated conditions. allowed: effects that a call may
-    have. context_tokens: the longest prompt that it was started for, 0 = not stated. observed: identity fields that the server itself reported, by name; nothing else is ever
-    called reported.
+    have. context_tokens: the longest prompt that it was started for, 0 = not stated. observed:
+    identity fields that the server itself reported, by name; nothing else is ever called reported.
     """
 
     runtime: RuntimeProfile

@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance.http.client import HttpConnection
 from conformance.http.exchange import Exchange, Request
+from conformance.http.limits import Limits
 from conformance.runtimes.declared import HttpDeclared
 from conformance.runtimes.profile import Effect, Route
 
@@ -16,21 +17,25 @@ BUILD, MODEL = "build", "model"
 MODELS = "openai-models"  # contract of the route that lists models
 
 
-def observe(connection: HttpConnection, declared: HttpDeclared) -> HttpDeclared:
+def observe(
+    connection: HttpConnection, declared: HttpDeclared, limits: Limits | None = None
+) -> HttpDeclared:
     """Read build and model from routes without effect, as far as the profile says where. The
     model under test becomes the first one listed, when the operator named none.
     """
     found: dict[str, str] = {}
     runtime = declared.runtime
     for reporter in runtime.reporters:
-        value = at_pointer(_get(connection, runtime.route(reporter.route)), reporter.pointer)
+        value = at_pointer(
+            _get(connection, runtime.route(reporter.route), limits), reporter.pointer
+        )
         if isinstance(value, str) and re.search(reporter.pattern, value):
             found.setdefault(BUILD, value)
     listing = runtime.of_contract(MODELS) or next(
         (route for route in runtime.routes if route.name == "models"), None
     )
     if listing is not None and listing.effect is Effect.NON_MUTATING:
-        listed = at_pointer(_get(connection, listing), "/data/0/id")
+        listed = at_pointer(_get(connection, listing, limits), "/data/0/id")
         if isinstance(listed, str):
             found[MODEL] = listed
     model = declared.model_name or found.get(MODEL, "")
@@ -50,8 +55,8 @@ def at_pointer(value: Any, pointer: str) -> Any:
     return value
 
 
-def _get(connection: HttpConnection, route: Route) -> Any:
+def _get(connection: HttpConnection, route: Route, limits: Limits | None) -> Any:
     seen: Exchange = connection.finish(
-        connection.start(Request(route.method, route.path), route=route.name)
+        connection.start(Request(route.method, route.path), route=route.name, limits=limits)
     )
     return seen.json if seen.ok else None

@@ -82,6 +82,8 @@ def _held(probe: Probe, case: Case) -> Held:
         back = probe.call(RESUME, v1.ResumeGenerationRequest())
         stream = probe.finish(live)
     granted(probe, call)
+    if stream.rejected:
+        probe.skip(f"the request was refused: {describe(stream)}")
     return Held(stopped, over, back, stream)
 
 

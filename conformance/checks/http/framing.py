@@ -16,6 +16,8 @@ def _stream(probe: HttpProbe, case: Case) -> None:
     if route.stream is Framing.NONE:
         probe.skip("the route has no streams")
     body = ordinary_body(probe, route, tokens=200 if case.params.get("long") else 16)
+    if case.params.get("usage"):
+        body["stream_options"] = {"include_usage": True}
     probe.call(route, body | {"stream": True})
     probe.settle()
 
@@ -47,6 +49,22 @@ def data(probe: HttpProbe, case: Case) -> None:
 @http_check("OE-HTTP-SSE-005", advice="End the response after the last event.", table=_STREAMS)
 def stream_end(probe: HttpProbe, case: Case) -> None:
     """A law about streams."""
+    _stream(probe, case)
+
+
+@http_check("OE-HTTP-SSE-006", advice="End each stream in one way.", table=_STREAMS)
+def terminator(probe: HttpProbe, case: Case) -> None:
+    """A law about streams."""
+    _stream(probe, case)
+
+
+@http_check(
+    "OE-HTTP-SSE-007",
+    advice="Report usage in one place, and only where it is asked for.",
+    table=params({}, {"usage": True}),
+)
+def usage_place(probe: HttpProbe, case: Case) -> None:
+    """A law about streams of the OpenAI APIs."""
     _stream(probe, case)
 
 

@@ -16,6 +16,8 @@ from oe_wire.services import METHODS
 
 # Servers allow 100 calls or more on one connection; further ones would wait in this client.
 PER_CONNECTION = 50
+# Within which ended streams give their places back (LOAD-041).
+FREED_SECONDS = 2.0
 
 
 class Crowd:
@@ -53,6 +55,13 @@ class Crowd:
         live.wait_event(1, self._probe.pace.unary_limit())
         return settings_of(sent(live.events)) is not None
 
+    def opens(self) -> bool:
+        """Whether there is room for one stream more, which is ended again."""
+        live = self.begin()
+        settled = self.settled(live)
+        self.end(live)
+        return settled
+
     def end(self, live: LiveCall) -> Transcript:
         """Cancel one stream and let the laws judge it."""
         live.cancel()
@@ -64,7 +73,9 @@ class Crowd:
 
 @contextmanager
 def crowd(probe: Probe, request: v1.WatchLoadRequest) -> Iterator[Crowd]:
-    """No stream yet; all that are left are ended and judged after the block."""
+    """No stream yet; all that are left are ended and judged after the block. There is room for
+    others again when it is over, unless the engine keeps it back: that is a row of its own.
+    """
     streams = Crowd(probe, request)
     try:
         yield streams
@@ -72,6 +83,7 @@ def crowd(probe: Probe, request: v1.WatchLoadRequest) -> Iterator[Crowd]:
             live.cancel()
         for live in tuple(streams.streams):
             streams.end(live)
+        probe.wait_until(streams.opens, probe.pace.required(FREED_SECONDS) + probe.pace.unary)
     finally:
         for connection in streams.connections:
             connection.close()

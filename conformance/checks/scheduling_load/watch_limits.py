@@ -6,7 +6,7 @@ import grpc
 
 from conformance.checks.check import check
 from conformance.checks.probe import Probe, describe
-from conformance.checks.scheduling_load.crowd import Crowd, crowd
+from conformance.checks.scheduling_load.crowd import FREED_SECONDS, Crowd, crowd
 from conformance.checks.scheduling_load.watching import bounds
 from conformance.model.case import Case
 from conformance.strategies.watch_load import quiet_request
@@ -16,8 +16,6 @@ from conformance.wire.transcript import Transcript
 FEWEST = 4
 # An engine that allows more streams than this is not filled up.
 MOST = 256
-# Within which a cancelled stream makes room for another.
-FREED_SECONDS = 2.0
 # For an end that a refusal or a cancellation of another stream brings about.
 AFTERMATH_SECONDS = 0.15
 

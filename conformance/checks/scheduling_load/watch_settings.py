@@ -98,8 +98,12 @@ def _bounded_cases(declared: Declared) -> Iterable[Case]:
     return (Case(),) if bounds_of(declared) is None else short_heartbeat_cases(declared)
 
 
-def _settings_check(requirement: str, table: Table, advice: str, body: Body) -> Check:
-    return check(requirement, table=table, strategy=interval_cases, advice=advice)(body)
+def _settings_check(
+    requirement: str, table: Table, advice: str, body: Body, waits: float = 0.0
+) -> Check:
+    return check(requirement, table=table, strategy=interval_cases, advice=advice, waits=waits)(
+        body
+    )
 
 
 CHECKS = (
@@ -121,6 +125,7 @@ CHECKS = (
         "Read heartbeat_interval_ms = 0 as no heartbeats, or as the ceiling with the flag where "
         "heartbeat_can_be_disabled is false.",
         silent,
+        waits=1.0,
     ),
     _settings_check(
         "OE-LOAD-026",

@@ -77,6 +77,7 @@ def _seconds_of_changes(probe: Probe, live: LiveCall, limit: float) -> float | N
 
 @check(
     "OE-LOAD-045",
+    waits=0.5,
     advice="Begin a new stream with the load as it is now, not with what was sent to others.",
 )
 def no_replay(probe: Probe, _: Case) -> None:

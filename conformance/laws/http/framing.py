@@ -85,8 +85,15 @@ def data(exchange: Exchange, declared: HttpDeclared) -> Ruling:
 def stream_end(exchange: Exchange, declared: HttpDeclared) -> Ruling:
     """The framing says where a stream ends."""
     route = route_of(exchange, declared)
+    if route is None or not _event_stream(exchange, declared):
+        return None
+    return framed_end(exchange, route)
+
+
+def framed_end(exchange: Exchange, route: Route) -> Ruling:
+    """Whether the framing of a stream says where it ends, as long as nobody else ended it."""
     kind = exchange.ending.kind
-    if route is None or not _event_stream(exchange, declared) or kind in _NOT_THE_SERVER:
+    if kind in _NOT_THE_SERVER:
         return None
     if kind in _TIMEOUTS:
         return Finding("an end of the stream", f"none: {kind.value}")

@@ -7,6 +7,7 @@ from typing import Any
 
 from conformance.http.exchange import Exchange
 from conformance.http.ndjson import NdjsonStream, parse_ndjson
+from conformance.laws.http.framing import framed_end, route_of
 from conformance.laws.http.law import Finding, Ruling, http_law
 from conformance.laws.http.view import is_count, undisturbed
 from conformance.runtimes.declared import HttpDeclared
@@ -168,4 +169,13 @@ def whole(exchange: Exchange, _: HttpDeclared) -> Ruling:
     return True if problem is None else Finding("a model, a time and a text", problem)
 
 
-LAWS = (by_default, lines, done, shape, reason, counters, whole)
+@http_law("OE-HTTP-OLLAMA-014", CONTRACT)
+def stream_end(exchange: Exchange, declared: HttpDeclared) -> Ruling:
+    """The framing says where a stream ends."""
+    route = route_of(exchange, declared)
+    if route is None or lines_of(exchange) is None:
+        return None
+    return framed_end(exchange, route)
+
+
+LAWS = (by_default, lines, done, shape, reason, counters, whole, stream_end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.mutants.http.ask import CONTEXT_TOKENS, MODEL, Ask
-from conformance.mutants.http.mutant import HttpMutant, all_events
+from conformance.mutants.http.mutant import HttpMutant, all_events, each_event
 from conformance.mutants.http.reply import Event, Reply, sse_bytes
 
 _MESSAGES = [{"role": "user", "content": "Please RUN"}]
@@ -37,9 +37,13 @@ def _no_last_chunk(_: Ask, reply: Reply) -> None:
     reply.finish = False
 
 
-def _is(ask: Ask, name: str, value: Any) -> bool:
-    found = (ask.json or {}).get(name)
-    return type(found) is type(value) and found == value
+def _not_done(event: Event) -> Event | None:
+    return None if event.data == "[DONE]" else event
+
+
+def _usage(ask: Ask) -> None:
+    if ask.stream and ask.json is not None:
+        ask.json["stream_options"] = {"include_usage": True}
 
 
 def _crash(ask: Ask, _: Reply) -> Reply | None:
@@ -152,6 +156,20 @@ MUTANTS = (
         "OE-HTTP-SSE-005",
         "The connection is closed without the last chunk, as after a crash.",
         on_reply=_no_last_chunk,
+    ),
+    HttpMutant(
+        "no-terminator",
+        "OE-HTTP-SSE-006",
+        "The terminator is written by a layer that streams do not pass any more.",
+        on_reply=each_event(_not_done),
+        also=frozenset({"OE-HTTP-CHAT-007", "OE-HTTP-COMP-006"}),
+    ),
+    HttpMutant(
+        "usage-always",
+        "OE-HTTP-SSE-007",
+        "A launch option makes usage appear unasked.",
+        on_ask=_usage,
+        also=frozenset({"OE-HTTP-CHAT-009", "OE-HTTP-COMP-008"}),
     ),
     HttpMutant(
         "closes-on-bad-value",

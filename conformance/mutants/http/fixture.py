@@ -31,6 +31,7 @@ def options_for(
     ids: tuple[str, ...] = (),
     jobs: int = 1,
     seed: int = 0,
+    time_limit: float | None = None,
 ) -> HttpOptions:
     """Options for a server of this package."""
     return HttpOptions(
@@ -43,4 +44,5 @@ def options_for(
         selection=Selection(ids=ids),
         jobs=jobs,
         seed=seed,
+        time_limit=time_limit,
     )

@@ -31,7 +31,7 @@ def _mutant(
         story,
         on_ask=None if on_ask is None else asking(PATH, on_ask),
         on_reply=None if on_reply is None else on_path(PATH, on_reply),
-        also=frozenset(f"OE-HTTP-RESP-{each}" for each in also),
+        also=frozenset(each if each.startswith("OE-") else f"OE-HTTP-RESP-{each}" for each in also),
     )
 
 
@@ -267,6 +267,7 @@ MUTANTS = (
         "003",
         "The last event carries no usage.",
         on_reply=_values(_no_usage_at_the_end),
+        also=("OE-HTTP-SSE-007",),
     ),
     _mutant(
         "cut-is-completed",
@@ -302,13 +303,19 @@ MUTANTS = (
     _mutant(
         "item-left-open", "007", "An item is never closed.", on_reply=all_events(_item_left_open)
     ),
-    _mutant("done", "008", "[DONE] is sent as for chat.", on_reply=all_events(_done)),
+    _mutant(
+        "done",
+        "008",
+        "[DONE] is sent as for chat.",
+        on_reply=all_events(_done),
+        also=("OE-HTTP-SSE-006",),
+    ),
     _mutant(
         "no-end",
         "008",
         "The stream just stops.",
         on_reply=all_events(_no_end),
-        also=("019",),
+        also=("019", "OE-HTTP-SSE-006"),
     ),
     _mutant(
         "always-completed",

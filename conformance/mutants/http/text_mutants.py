@@ -15,6 +15,8 @@ Json = dict[str, Any]
 # Seeds of which one gives heads and the other tails.
 _TURNS = (1, 4)
 _PING_PONG = 20  # tokens of the answers that are compared both ways
+# Rows of http-common about what the profile states of a stream.
+_TERMINATOR, _USAGE = "OE-HTTP-SSE-006", "OE-HTTP-SSE-007"
 UNBEGUN = "\u241e"  # ends the stop strings that only begin in an answer
 
 
@@ -53,7 +55,11 @@ class Shape:
             story,
             on_ask=None if on_ask is None else asking(self.path, on_ask),
             on_reply=None if on_reply is None else on_path(self.path, on_reply),
-            also=frozenset(self.id(each) for each in also if each in self.ids),
+            also=frozenset(
+                each if each.startswith("OE-") else self.id(each)
+                for each in also
+                if each.startswith("OE-") or each in self.ids
+            ),
         )
 
     def text(self, choice: Json) -> str:
@@ -425,6 +431,7 @@ def text_mutants(shape: Shape) -> tuple[HttpMutant, ...]:
             "done",
             "A stream ends without [DONE].",
             on_reply=each_event(_not_done),
+            also=(_TERMINATOR,),
         ),
         make(
             "done-twice",
@@ -437,25 +444,28 @@ def text_mutants(shape: Shape) -> tuple[HttpMutant, ...]:
             "usage_asked",
             "Usage comes beside the last choice.",
             on_reply=all_events(_usage_on_last_choice),
+            also=(_USAGE,),
         ),
         make(
             "usage-everywhere",
             "usage_asked",
             "Every message carries usage, most of it zero.",
             on_reply=messages(_usage_everywhere),
-            also=("same_usage",),
+            also=("same_usage", _USAGE),
         ),
         make(
             "usage-unasked",
             "usage_unasked",
             "Usage comes without being asked for.",
             on_ask=_unasked_usage,
+            also=(_USAGE,),
         ),
         make(
             "usage-for-empty-options",
             "usage_unasked",
             "Any stream_options bring usage.",
             on_ask=_usage_for_any_options,
+            also=(_USAGE,),
         ),
         make("usage-total", "unary_usage", "The total is too small.", on_reply=bodies(_total)),
         make(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -112,6 +113,21 @@ def test_events_tell_the_whole_run(engine: FakeEngine) -> None:
         event.result.judgement.requirement for event in events if isinstance(event, CheckFinished)
     }
     assert started == ended == {row.requirement.id for row in report.plan.to_run}
+
+
+def test_checks_that_wait_hold_up_nobody(engine: FakeEngine) -> None:
+    """Beside several jobs they take none of them: as many others as jobs run meanwhile."""
+    others = threading.Barrier(3)
+
+    def body(probe: Probe, case: Case) -> None:
+        others.wait(30)
+
+    rows = ("OE-CORE-GEN-001", "OE-CORE-GEN-005", "OE-CORE-GEN-006")
+    checks = {row: make_check(body, requirement=row) for row in rows}
+    checks[rows[0]] = replace(checks[rows[0]], waits=1.0)
+    report = run(options(engine, jobs=2, selection=Selection(ids=rows)), checks=checks)
+    ran = {each.requirement: each.status for each in report.judgements if each.requirement in rows}
+    assert ran == dict.fromkeys(rows, Status.PASS)
 
 
 @pytest.mark.parametrize("reason", [SkipReason.INTERRUPTED, SkipReason.TIME_LIMIT])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
 import subprocess
@@ -23,7 +22,7 @@ from conformance.runner.http_session import HttpOptions
 from conformance.runner.report import Report
 from conformance.runner.run import run_http
 from conformance.runner.selection import Selection
-from conformance.runtimes.registry import runtime_profile
+from conformance.runtimes.registry import runtime_profile, runtime_profiles
 
 START_SECONDS = 120.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -31,32 +30,57 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @dataclass(frozen=True, slots=True)
 class RealServer:
-    """A running server and what the operator knows of it."""
+    """A running server and what the operator knows of it. scripted: it serves that model."""
 
     origin: str
     profile: str
     conditions: tuple[str, ...] = ()
     context_tokens: int = 0
+    scripted: bool = True
 
-    def judged(self, selection: Selection = Selection()) -> Report:  # noqa: B008 - frozen
-        """A run, of everything if nothing is selected, with the scripted model's expectations."""
+    def judged(
+        self,
+        *,
+        ids: tuple[str, ...] = (),
+        excluded: tuple[str, ...] = (),
+        slow_factor: float = 1.0,
+    ) -> Report:
+        """A run, of everything if nothing is selected."""
         return run_http(
             HttpOptions(
                 HttpTarget(parse_origin(self.origin)),
                 runtime_profile(self.profile),
-                scripted=True,
+                scripted=self.scripted,
                 conditions=self.conditions,
                 context_tokens=self.context_tokens,
-                selection=selection,
+                selection=Selection(ids=ids, excluded=excluded),
+                slow_factor=slow_factor,
                 seed=1,
             )
         )
 
 
-def needs(module: str, install: str) -> None:
-    """Skip the tests of a server whose package is not there."""
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed: pip install {install}", allow_module_level=True)
+def python() -> str:
+    """The interpreter that has the servers' packages; they need not be in the suite's own."""
+    return os.environ.get("REALSERVERS_PYTHON", sys.executable)
+
+
+def version_of(distribution: str, install: str) -> str:
+    """The version of a package there; skips the test when it is missing."""
+    ask = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
+    told = subprocess.run(
+        [python(), "-c", ask, distribution], capture_output=True, text=True, check=False
+    )
+    if told.returncode:
+        pytest.skip(f"{distribution} is not installed: pip install {install}")
+    return told.stdout.strip()
+
+
+def profile_of(name: str, build: str, install: str) -> str:
+    """The id of the profile of a build; skips the test when there is none."""
+    if f"{name}@{build}" not in runtime_profiles():
+        pytest.skip(f"no profile of {name} {build}: pip install {install}")
+    return f"runtimes/{name}@{build}"
 
 
 def free_port() -> int:
@@ -81,7 +105,7 @@ def started(
     origin = f"http://127.0.0.1:{port}"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, *command],
+            [python(), *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,

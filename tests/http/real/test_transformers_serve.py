@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conformance.runtimes.registry import runtime_profile, runtime_profiles
-from tests.http.real.servers import RealServer, free_port, needs, started
-from tools.scripted_model import HF_NAME
+from conformance.runtimes.registry import runtime_profile
+from tests.http.real.servers import RealServer, free_port, profile_of, started, version_of
+from tools.scripted_model import CONTEXT, HF_NAME
 
-needs("fastapi", "'transformers[serving]==5.24.0'")
-needs("accelerate", "'transformers[serving]==5.24.0'")
+INSTALL = "'transformers[serving]==5.24.0'"
 
 
 @pytest.fixture(name="server", scope="module")
@@ -21,14 +19,14 @@ def fixture_server(
     scripted: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RealServer]:
     """The build is the package's version."""
-    profile = f"transformers-serve@{importlib.metadata.version('transformers')}"
-    if profile not in runtime_profiles():
-        pytest.skip(f"no profile {profile}: pip install 'transformers[serving]==5.24.0'")
+    for needed in ("fastapi", "accelerate"):
+        version_of(needed, INSTALL)
+    profile = profile_of("transformers-serve", version_of("transformers", INSTALL), INSTALL)
     port, log = free_port(), tmp_path_factory.mktemp("transformers") / "log"
     command = ["-m", "transformers.cli.transformers", "serve", str(scripted / HF_NAME)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
     with started(command, port, log) as origin:
-        yield RealServer(origin, f"runtimes/{profile}", context_tokens=2048)
+        yield RealServer(origin, profile, context_tokens=CONTEXT)
 
 
 def test_its_deviations_are_those_of_the_profile(server: RealServer) -> None:

@@ -114,6 +114,11 @@ def _broken_character(value: Json) -> None:
                 holder[name] = holder[name].replace("\U0001f600", "\ufffd\ufffd")
 
 
+def _no_last_chunk(ask: Ask, reply: Reply) -> None:
+    if _native(ask):
+        reply.finish = False
+
+
 def _nested_error(_: Ask, reply: Reply) -> None:
     if reply.status in {400, 404} and isinstance(reply.body, dict):
         reply.body = {"error": {"message": "no"}}
@@ -282,6 +287,12 @@ OLLAMA = (
         "OE-HTTP-OLLAMA-013",
         "Errors have the envelope of another API.",
         on_reply=_nested_error,
+    ),
+    HttpMutant(
+        "ollama-no-last-chunk",
+        "OE-HTTP-OLLAMA-014",
+        "The connection is closed without the last chunk, as after a crash.",
+        on_reply=_no_last_chunk,
     ),
 )
 
