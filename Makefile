@@ -7,7 +7,7 @@ TORCH ?= torch==2.13.0
 # A spinning OpenMP pool slows every engine step 20 to 100 times as soon as anything else runs.
 export GOMP_SPINCOUNT := 0
 
-.PHONY: conform test lint protos buf clean
+.PHONY: conform test lint protos buf realservers clean
 
 conform: $(VENV)/engine
 	$(BIN)/oe-conform run --budget quick
@@ -21,6 +21,7 @@ lint: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/protos.py --check
+	$(BIN)/python tools/runtimes_table.py --check
 
 protos: $(VENV)/dev
 	$(BIN)/python tools/protos.py
@@ -41,6 +42,15 @@ $(VENV)/engine: pyproject.toml
 $(VENV)/dev: $(VENV)/engine
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
+
+# Judges servers of other projects that are too large for every run; each in an environment of its own.
+realservers: $(VENV)/dev
+	$(PYTHON) -m venv $(VENV)-mlx
+	$(VENV)-mlx/bin/python -m pip install --quiet 'mlx-lm==0.31.3' 'mlx[cpu]==0.31.2'
+	REALSERVERS_PYTHON=$(VENV)-mlx/bin/python $(BIN)/python -m pytest tests/http/real/test_mlx_lm.py
+	$(PYTHON) -m venv $(VENV)-transformers
+	$(VENV)-transformers/bin/python -m pip install --quiet '$(TORCH)' 'transformers[serving]==5.24.0'
+	REALSERVERS_PYTHON=$(VENV)-transformers/bin/python $(BIN)/python -m pytest tests/http/real/test_transformers_serve.py
 
 clean:
 	rm -rf $(VENV) build dist node_modules
