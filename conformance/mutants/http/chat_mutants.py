@@ -8,7 +8,8 @@ from typing import Any
 from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.chat import PATH
 from conformance.mutants.http.mutant import Change, bodies
-from conformance.mutants.http.text_mutants import Shape, choices, text_mutants
+from conformance.mutants.http.shape import Shape, choices
+from conformance.mutants.http.text_mutants import text_mutants
 
 Json = dict[str, Any]
 

@@ -8,7 +8,8 @@ from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.completions import PATH
 from conformance.mutants.http.mutant import bodies
 from conformance.mutants.http.reply import Reply
-from conformance.mutants.http.text_mutants import Shape, text_mutants
+from conformance.mutants.http.shape import Shape
+from conformance.mutants.http.text_mutants import text_mutants
 
 Json = dict[str, Any]
 

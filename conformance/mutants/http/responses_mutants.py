@@ -9,7 +9,7 @@ from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.mutant import Change, HttpMutant, all_events, bodies, each_event
 from conformance.mutants.http.reply import Event, Reply
 from conformance.mutants.http.responses import PATH
-from conformance.mutants.http.text_mutants import asking, on_path
+from conformance.mutants.http.shape import asking, on_path
 
 Json = dict[str, Any]
 _ENDS = ("response.completed", "response.incomplete")

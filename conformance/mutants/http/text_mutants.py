@@ -2,137 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.chat import DONE
-from conformance.mutants.http.mutant import Change, HttpMutant, all_events, bodies, each_event
+from conformance.mutants.http.mutant import HttpMutant, all_events, bodies, each_event
 from conformance.mutants.http.reply import Event, Reply
+from conformance.mutants.http.shape import Json, Shape, choices, finish, is_finish, messages
+from conformance.mutants.http.text_changes import text_changes
 
-Json = dict[str, Any]
 # Seeds of which one gives heads and the other tails.
 _TURNS = (1, 4)
-_PING_PONG = 20  # tokens of the answers that are compared both ways
 # Rows of http-common about what the profile states of a stream.
 _TERMINATOR, _USAGE = "OE-HTTP-SSE-006", "OE-HTTP-SSE-007"
-UNBEGUN = "\u241e"  # ends the stop strings that only begin in an answer
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One API. ids: the number of a row by what it is about. holder: the object of a choice that
-    carries its text, in a stream and in one piece; field: the text's name in it.
-    """
-
-    path: str
-    name: str
-    group: str
-    ids: Mapping[str, str]
-    part: Callable[[Json], Json]
-    whole: Callable[[Json], Json]
-    field: str
-
-    def id(self, about: str) -> str:
-        """The row's id."""
-        return f"{self.group}-{self.ids[about]}"
-
-    def mutant(
-        self,
-        name: str,
-        about: str,
-        story: str,
-        *,
-        on_ask: Callable[[Json, Ask], None] | None = None,
-        on_reply: Change | None = None,
-        also: tuple[str, ...] = (),
-    ) -> HttpMutant:
-        """A mutant of this API alone."""
-        return HttpMutant(
-            f"{self.name}-{name}",
-            self.id(about),
-            story,
-            on_ask=None if on_ask is None else asking(self.path, on_ask),
-            on_reply=None if on_reply is None else on_path(self.path, on_reply),
-            also=frozenset(
-                each if each.startswith("OE-") else self.id(each)
-                for each in also
-                if each.startswith("OE-") or each in self.ids
-            ),
-        )
-
-    def text(self, choice: Json) -> str:
-        """Text of a choice of a stream."""
-        return str(self.part(choice).get(self.field) or "")
-
-
-def asking(path: str, change: Callable[[Json, Ask], None]) -> Callable[[Ask], None]:
-    """Change the JSON of requests for one path."""
-
-    def on_ask(ask: Ask) -> None:
-        if ask.json is not None and ask.path == path:
-            change(ask.json, ask)
-
-    return on_ask
-
-
-def on_path(path: str, change: Change) -> Change:
-    """Change the answers of one path only."""
-
-    def on_reply(ask: Ask, reply: Reply) -> Reply | None:
-        return change(ask, reply) if ask.path == path else None
-
-    return on_reply
-
-
-def messages(change: Callable[[Json], None]) -> Change:
-    """Change each JSON message of a stream."""
-
-    def one(event: Event) -> Event:
-        if isinstance(event.data, dict):
-            change(event.data)
-        return event
-
-    return each_event(one)
-
-
-def choices(change: Callable[[Json], None]) -> Change:
-    """Change each choice of a stream."""
-
-    def one(value: Json) -> None:
-        for choice in value["choices"]:
-            change(choice)
-
-    return messages(one)
-
-
-def is_finish(event: Event) -> bool:
-    """Whether a message ends a choice."""
-    return isinstance(event.data, dict) and any(
-        choice["finish_reason"] is not None for choice in event.data["choices"]
-    )
-
-
-def finish(old: str, new: str, unless: str = "") -> Change:
-    """Another finish_reason, in both forms; not in requests that have the field `unless`."""
-
-    def swap(choice: Json) -> None:
-        if choice.get("finish_reason") == old:
-            choice["finish_reason"] = new
-
-    def swap_all(body: Json) -> None:
-        for choice in body["choices"]:
-            swap(choice)
-
-    parts, whole = choices(swap), bodies(swap_all)
-
-    def on_reply(ask: Ask, reply: Reply) -> None:
-        if not unless or unless not in (ask.json or {}):
-            parts(ask, reply)
-            whole(ask, reply)
-
-    return on_reply
 
 
 def _object(value: Json) -> None:
@@ -292,84 +174,6 @@ def _no_streams(_: Ask, reply: Reply) -> Reply | None:
         return None
     error = {"message": "no streams", "type": "server_error", "param": None, "code": None}
     return Reply(500, {"error": error})
-
-
-def text_changes(shape: Shape) -> Mapping[str, Change]:
-    """The changes that touch the text itself."""
-
-    def has_text(event: Event) -> bool:
-        return isinstance(event.data, dict) and any(
-            shape.text(choice) for choice in event.data["choices"]
-        )
-
-    def finish_early(events: list[Event]) -> list[Event]:
-        for at in [number for number, event in enumerate(events) if is_finish(event)]:
-            if has_text(events[at - 1]):
-                events[at - 1], events[at] = events[at], events[at - 1]
-        return events
-
-    def leak(ask: Ask, reply: Reply) -> None:
-        stop = (ask.json or {}).get("stop")
-        if reply.events is None or not isinstance(stop, str) or UNBEGUN in stop:
-            return
-        events = list(reply.events)
-        at = next(number for number, event in enumerate(events) if is_finish(event))
-        old = events[at].data["choices"][0]
-        choice = {**old, "finish_reason": None}
-        if "delta" in choice:
-            choice["delta"] = {}
-        shape.part(choice)[shape.field] = stop[0]
-        events.insert(at, Event({**events[at].data, "choices": [choice]}))
-        reply.events = iter(events)
-
-    def held_for_ever(ask: Ask, reply: Reply) -> None:
-        stop = (ask.json or {}).get("stop")
-        if not isinstance(stop, str) or UNBEGUN not in stop:
-            return
-        begun = stop[:-1]
-        if reply.events is not None:
-            events = list(reply.events)
-            last = [event for event in events if has_text(event)][-1]
-            holder = shape.part(last.data["choices"][0])
-            holder[shape.field] = holder[shape.field].removesuffix(begun)
-            reply.events = iter(events)
-        elif reply.status == 200:
-            holder = shape.whole(reply.body["choices"][0])
-            holder[shape.field] = holder[shape.field].removesuffix(begun)
-
-    def half_characters(choice: Json) -> None:
-        text = shape.text(choice)
-        if text:
-            shape.part(choice)[shape.field] = text.replace("\U0001f600", "\ufffd" * 4)
-
-    def replaced_at_end(ask: Ask, reply: Reply) -> None:
-        if reply.events is None and reply.status == 200 and "EMO" in str(ask.json or {}):
-            for choice in reply.body.get("choices", ()):
-                holder = shape.whole(choice)
-                if choice["finish_reason"] == "length" and not holder[shape.field]:
-                    holder[shape.field] = "\ufffd"
-
-    def loses_a_token(events: list[Event]) -> list[Event]:
-        texts = [event for event in events if has_text(event)]
-        if len(texts) == _PING_PONG:
-            events.remove(texts[15])
-        return events
-
-    def sliding(ask: Ask, reply: Reply) -> None:
-        asked = ask.json or {}
-        if asked.get("max_tokens") == 9 and reply.status == 200 and reply.events is None:
-            holder = shape.whole(reply.body["choices"][0])
-            holder[shape.field] = holder[shape.field].replace(" ping", "", 1)
-
-    return {
-        "finish-early": all_events(finish_early),
-        "stop-leaks": leak,
-        "held-for-ever": held_for_ever,
-        "half-characters": choices(half_characters),
-        "cut-characters-differ": replaced_at_end,
-        "stream-loses-a-token": all_events(loses_a_token),
-        "sliding-window": sliding,
-    }
 
 
 def text_mutants(shape: Shape) -> tuple[HttpMutant, ...]:
