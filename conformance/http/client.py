@@ -14,6 +14,7 @@ import httpx
 from conformance.http.exchange import Chunk, End, Ending, Exchange, Headers, Request
 from conformance.http.limits import DEFAULT, Limits
 from conformance.http.link import Link
+from conformance.http.quiet import quiet
 from conformance.http.target import HttpTarget
 
 # Between two looks at what has arrived; a notification comes first, so this is only a safety net.
@@ -100,7 +101,11 @@ class LiveExchange:
     def _made(self) -> Exchange:
         response = _Response()
         try:
-            with self._client() as client, contextlib.closing(self._sent(client)) as received:
+            with (
+                quiet(),
+                self._client() as client,
+                contextlib.closing(self._sent(client)) as received,
+            ):
                 self._read(received, response)
                 kind = End.COMPLETE if _delimited(received) else End.CLOSED
                 details = ""

@@ -17,7 +17,6 @@ from conformance.http.policy import PolicyError
 from conformance.http.target import HttpTarget
 from conformance.records.category import BEFORE_DISPATCH, Category, category_of
 from conformance.records.identity import IdentityKey
-from conformance.records.quiet import quiet
 from conformance.records.reading import Reading, read
 from conformance.records.record import (
     MOST_MICROSECONDS,
@@ -118,7 +117,7 @@ def make_call(
 
 
 def _sent(target: HttpTarget, planned: Planned, limits: Limits) -> Exchange:
-    with quiet(), HttpConnection(target, limits) as connection:
+    with HttpConnection(target, limits) as connection:
         live = connection.start(
             planned.request, route=planned.route.name, contract=planned.route.contract
         )

@@ -131,8 +131,9 @@ def _is_terminator(frame: Frame, terminator: Terminator | None, *, counted: bool
 
 def _is_error(frame: Frame) -> bool:
     data = frame.data if isinstance(frame.data, dict) else {}
-    kinds = {frame.event, data.get("type")} & {"error", "response.failed"}
-    return bool(kinds) or data.get("error") is not None
+    # A type may be any JSON value, so it is compared and not looked up.
+    named = any(kind in ("error", "response.failed") for kind in (frame.event, data.get("type")))
+    return named or data.get("error") is not None
 
 
 def _nested(objects: list[dict[str, Any]], depth: int = _DEPTH) -> Iterator[dict[str, Any]]:

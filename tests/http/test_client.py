@@ -129,6 +129,13 @@ def test_what_is_sent() -> None:
     assert kept.headers == (("content-type", "application/json"), ("x-a", "1"))
 
 
+def test_no_log_of_the_library_tells_of_a_call(caplog: pytest.LogCaptureFixture) -> None:
+    """Not at DEBUG either: there are headers, which may be credentials, and addresses."""
+    caplog.set_level("DEBUG")
+    call(send(WHOLE), request=Request("GET", "/secret", (("authorization", "secret"),)))
+    assert [record.name for record in caplog.records if record.name.startswith("http")] == []
+
+
 def test_the_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proxies of the environment are not used."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
