@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conformance.http.exchange import Chunk, End, Ending, Exchange, Headers, Request
@@ -162,6 +162,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, st.sampled_from([SSE, NDJSON, JSON]), st.booleans())
+@example({"type": []}, SSE, stream=True)
 def test_any_json(value: Any, headers: Headers, stream: bool) -> None:
     """Whatever JSON comes, in whichever framing, it is read without an error."""
     body = _events(value, "[DONE]") if headers == SSE else _lines(value)
