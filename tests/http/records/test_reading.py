@@ -162,7 +162,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON, st.sampled_from([SSE, NDJSON, JSON]), st.booleans())
-@example({"type": []}, SSE, stream=True)
+@example(value={"type": []}, headers=SSE, stream=True)
 def test_any_json(value: Any, headers: Headers, stream: bool) -> None:
     """Whatever JSON comes, in whichever framing, it is read without an error."""
     body = _events(value, "[DONE]") if headers == SSE else _lines(value)
