@@ -10,8 +10,12 @@ from conformance.cli.main import cli
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def test_the_page_of_requirements_is_current() -> None:
-    """docs/reference/requirements.md is what the command prints."""
-    done = CliRunner().invoke(cli, ["requirements", "--markdown"])
-    if done.output != (DOCS / "reference" / "requirements.md").read_text(encoding="utf-8"):
-        pytest.fail("stale: oe-conform requirements --markdown > docs/reference/requirements.md")
+@pytest.mark.parametrize(
+    ("page", "options"), [("requirements.md", ()), ("http-requirements.md", ("--http",))]
+)
+def test_the_pages_of_requirements_are_current(page: str, options: tuple[str, ...]) -> None:
+    """Each is what the command prints."""
+    done = CliRunner().invoke(cli, ["requirements", "--markdown", *options])
+    if done.output != (DOCS / "reference" / page).read_text(encoding="utf-8"):
+        command = " ".join(("oe-conform requirements --markdown", *options))
+        pytest.fail(f"stale: {command} > docs/reference/{page}")
