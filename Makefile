@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # torch is pinned before the project is installed: a range would let pip choose a CUDA build.
 TORCH ?= torch==2.13.0
+# Processes of the tests; many tests wait for a server, so one more than there are cores pays.
+WORKERS ?= auto
 # A spinning OpenMP pool slows every engine step 20 to 100 times as soon as anything else runs.
 export GOMP_SPINCOUNT := 0
 
@@ -13,7 +15,7 @@ conform: $(VENV)/engine
 	$(BIN)/oe-conform run --budget quick
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
