@@ -56,7 +56,7 @@ def _no_notice(scope: Any) -> None:
 
 
 def _unbacked_notice(scope: Any) -> None:
-    scope.change_notices.append(v1.CAPABILITY_CHANGE_NOTICE_LOAD_STREAM)
+    scope.change_notices.append(v1.CAPABILITY_CHANGE_NOTICE_RUNTIME_EVENT)
 
 
 MUTANTS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,9 +20,9 @@ from conformance.mutants.behaviours import (
 )
 from conformance.mutants.methods import (
     BOTH_INFOS,
+    BOTH_LOADS,
     BOTH_MODEL_INFOS,
     CAPABILITIES,
-    CONTROL_HEALTH,
     CONTROL_MODEL_INFO,
     ENGINE_INFO,
     GENERATE,
@@ -34,9 +35,8 @@ from oe_wire import v1
 
 GHOST = "listed-but-not-loaded"
 UINT64_MAX = 2**64 - 1
-# Discovery calls after which the engine that counts them as load changes its health: DISC-023
-# makes this many, so that its two readings always differ.
-LOAD_PERIOD = 50
+# Seconds for which a discovery call stays in the queue of the engine that counts it as load.
+QUEUED_SECONDS = 0.5
 
 
 def _set(**values: Any) -> Callable[[Any], None]:
@@ -165,16 +165,17 @@ def _modes_in_both(message: Any) -> None:
 
 
 async def _counted_as_load(exchange: Exchange) -> Answers:
-    exchange.state["calls"] = exchange.state.get("calls", 0) + 1
+    exchange.state["asked"] = time.monotonic()
     async for message in exchange.upstream():
         yield message
 
 
-async def _load_in_health(exchange: Exchange) -> Answers:
-    busy = exchange.state.get("calls", 0) // LOAD_PERIOD % 2 == 1
+async def _queued_in_load(exchange: Exchange) -> Answers:
+    busy = time.monotonic() - exchange.state.get("asked", -QUEUED_SECONDS) < QUEUED_SECONDS
     async for message in exchange.upstream():
-        if busy:
-            message.checks.add(name="queue", state=v1.HEALTH_STATE_READY)
+        # With ranks the total would contradict their sum, which is another row's.
+        if busy and not message.ranks:
+            message.queued_requests += 1
         yield message
 
 
@@ -330,8 +331,8 @@ MUTANTS = (
     Mutant(
         "discovery-counts-as-load",
         "OE-CORE-DISC-023",
-        "Discovery calls pass through the request queue and show up in the health of the engine.",
-        {MODEL_INFO: _counted_as_load, CONTROL_HEALTH: _load_in_health},
+        "Discovery calls pass through the request queue and show up in the load of the engine.",
+        {MODEL_INFO: _counted_as_load, **each(BOTH_LOADS, _queued_in_load)},
     ),
     Mutant(
         "endpoints-incomplete",

@@ -14,7 +14,6 @@ from conformance.mutants.mutant import Answers, Exchange, Mutant
 from conformance.mutants.table import MUTANTS
 from conformance.wire.target import Target
 
-
 TRIES = 3
 
 
