@@ -117,7 +117,7 @@ def _over_tls(raw: socket.socket, target: Target, address: str, end: float) -> D
         if error.reason in _WANTS_CERTIFICATE:
             need = "another" if target.tls is not None and target.tls.cert else "a"
             return _hopeless(f"the server wants {need} client certificate; expected --cert, --key")
-        if error.reason is None:  # no alert and no answer: the socket itself went away
+        if not error.reason:  # no alert and no answer: the socket itself went away
             return Diagnosis("the server closes the connection during the TLS handshake")
         return _hopeless(f"the TLS handshake fails ({error.reason})")
     except TimeoutError:
