@@ -103,6 +103,8 @@ MUTANTS = (
         "OE-CORE-USE-005",
         "Cached tokens are counted in whole blocks, past the end of the prompt.",
         {GENERATE: edited(_cached_beyond_prompt)},
+        # Whoever asks for none is told of some as well.
+        frozenset({"OE-CORE-USE-006", "OE-CORE-USE-007"}),
     ),
     Mutant(
         "failure-unaccounted",
