@@ -1,6 +1,7 @@
 """What many watchers of the load cost generation: `python bench/watch.py`, see bench/README.md.
 
-One engine, measured in turns without and with watchers, which live in a process of their own.
+One engine with one thread for its products, measured in turns without and with watchers, which
+live in a process of their own.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One round: seconds of wall time, and CPU seconds of the serving process."""
+    """One round: seconds of wall time, CPU seconds of the serving process, messages to watchers."""
 
     wall: float
     cpu: float
+    messages: int = 0
 
 
 def main() -> int:
@@ -57,18 +59,20 @@ def main() -> int:
         _turn(served, work)
         alone: list[Turn] = []
         watched: list[Turn] = []
-        messages = 0.0
         for _ in range(options.turns):
+            _settle(served)
             alone.append(_turn(served, work))
             with _watchers(served, options.watchers) as child:
-                watched.append(_turn(served, work))
-            messages += _told(child) / options.turns
-    _print(alone, watched, messages, work, options.watchers)
+                _settle(served)
+                before = _received(child)
+                turn = _turn(served, work)
+                watched.append(replace(turn, messages=_received(child) - before))
+    _print(alone, watched, work, options)
     return 0
 
 
-def _turn(served: Served, work: Workload) -> Turn:
-    """Do the work once the server has nothing else to do, such as to open or end streams."""
+def _settle(served: Served) -> None:
+    """Wait until the server has nothing else to do, such as to open or end streams."""
     deadline = time.monotonic() + SETTLE_SECONDS
     before = _cpu(served.pid)
     while time.monotonic() < deadline:
@@ -76,6 +80,10 @@ def _turn(served: Served, work: Workload) -> Turn:
         used, before = _cpu(served.pid) - before, _cpu(served.pid)
         if used <= QUIET_SECONDS:
             break
+
+
+def _turn(served: Served, work: Workload) -> Turn:
+    before = _cpu(served.pid)
     wall = served.seconds(work)
     return Turn(wall, _cpu(served.pid) - before)
 
@@ -88,10 +96,10 @@ def _cpu(pid: int) -> float:
 
 @contextlib.contextmanager
 def _watchers(served: Served, count: int) -> Iterator["subprocess.Popen[str]"]:
-    """A process that watches until the block ends, and then prints its messages a second."""
+    """A process that watches until the block ends, and tells what it has received when asked."""
     command = [sys.executable, __file__, "--watch", served.address, "--watchers", str(count)]
     child = subprocess.Popen(  # noqa: S603  # our own command line
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
     try:
         if child.stdout is None or child.stdout.readline().strip() != "ready":
@@ -103,10 +111,12 @@ def _watchers(served: Served, count: int) -> Iterator["subprocess.Popen[str]"]:
         child.wait()
 
 
-def _told(child: "subprocess.Popen[str]") -> float:
-    if child.stdout is None:
-        raise RuntimeError("the watchers have no output")
-    return float(child.stdout.read())
+def _received(child: "subprocess.Popen[str]") -> int:
+    """Messages that the watchers have had until now."""
+    if child.stdin is None or child.stdout is None:
+        raise RuntimeError("the watchers cannot be asked")
+    child.stdin.write("\n")
+    return int(child.stdout.readline())
 
 
 async def _watch(address: str, count: int) -> None:
@@ -134,10 +144,9 @@ async def _watch(address: str, count: int) -> None:
         calls.append(start(v1.WatchLoadRequest()))
     readers = [asyncio.create_task(read(call)) for call in calls]
     await all_open.wait()
-    began, before = time.monotonic(), received
     print("ready", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    print((received - before) / (time.monotonic() - began), flush=True)
+    while await asyncio.to_thread(sys.stdin.readline):
+        print(received, flush=True)
     for reader in readers:
         reader.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
@@ -146,19 +155,24 @@ async def _watch(address: str, count: int) -> None:
 
 
 def _print(
-    alone: list[Turn], watched: list[Turn], messages: float, work: Workload, count: int
+    alone: list[Turn], watched: list[Turn], work: Workload, options: argparse.Namespace
 ) -> None:
     best = [min(turn.wall for turn in turns) for turns in (alone, watched)]
     pairs = [one.wall / other.wall for one, other in zip(alone, watched, strict=True)]
+    middle = [statistics.median(turn.wall for turn in turns) for turns in (alone, watched)]
     cpu = [statistics.median(turn.cpu for turn in turns) for turns in (alone, watched)]
-    rate = work.num_outputs / best[0]
-    print(f"{work.name}: {rate:.0f} tokens/s without watchers, {work.num_outputs} tokens a turn")
-    print(f"{count} watchers, {messages:.0f} messages/s: {best[0] / best[1]:.3f} of that (best)")
-    print(f"  median of {len(pairs)} pairs of turns: {statistics.median(pairs):.3f}")
-    print(f"  CPU time of the engine for the same work: x {cpu[1] / cpu[0]:.3f}")
-    extra = sum(turn.cpu for turn in watched) - sum(turn.cpu for turn in alone)
     took = sum(turn.wall for turn in watched)
-    print(f"  what it spends on them: {100 * extra / took:.1f} % of a core")
+    messages = sum(turn.messages for turn in watched)
+    extra = sum(turn.cpu for turn in watched) - sum(turn.cpu for turn in alone)
+    rate = work.num_outputs / best[0]
+    print(f"{options.model}, {work.name}: {rate:.0f} tokens/s without watchers (best turn)")
+    print(f"{options.watchers} watchers, {messages / took:.0f} messages/s during the work:")
+    print(f"  rate of the best turns: {best[0] / best[1]:.3f} of that")
+    print(f"  median turns: {middle[0] / middle[1]:.3f}, median of {len(pairs)} pairs: ", end="")
+    print(f"{statistics.median(pairs):.3f}")
+    print(f"  CPU time of the engine for the same work: x {cpu[1] / cpu[0]:.3f}")
+    print(f"  what it spends on them: {100 * extra / took:.1f} % of a core, ", end="")
+    print(f"{1e6 * extra / max(messages, 1):.0f} us a message")
 
 
 def _options() -> argparse.Namespace:

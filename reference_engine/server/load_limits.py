@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 from oe_wire import v1
 
-# A message of one stream costs about 70 us of a thread that generation needs as well. Streams
-# together get one every 4 ms, so 2 % of it, however many there are and whatever they wish. Up to
-# 25 of them still have one every 100 ms.
-MESSAGE_MS = 4
-# Messages in a row: half the cost of single ones, and 2 ms in which nothing else is served.
+# A message of one stream costs about 75 us of a thread that holds Python's lock meanwhile, which
+# generation needs as well. Streams together get one every 6 ms, so little more than 1 % of it,
+# however many there are and whatever they wish. Up to 16 of them still have one every 100 ms, and
+# a round of 64 is short enough for every interval of heartbeats from 100 ms on.
+MESSAGE_MS = 6
+# Messages in a row, 2.5 ms in which nothing else is served. Shorter rows take the lock from
+# generation more often: it was slower with 12, for the same number of messages.
 BURST = 32
 # The load is looked at this often, or once for each burst when there are more messages.
 PERIOD_MS = 10

@@ -25,6 +25,7 @@ from reference_engine.server.app import App, ServeOptions
 from reference_engine.server.deployment import AdminLimits, PausedAdmission
 from reference_engine.server.listen import TlsFiles, parse_address
 from reference_engine.server.process_options import ProcessOptions
+from reference_engine.server.serving_loop import serve
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +42,13 @@ def run(options: ProcessOptions) -> None:
     loaded = load()
     config = engine_config(loaded.config, options)
     if options.data_parallel_size == 1:
-        asyncio.run(_serve(loaded, config, serve_options, options))
+        serve(_serve(loaded, config, serve_options, options))
         return
     loaded = _without_weights(loaded)
     setup = RankSetup(load, config, _threads_of_rank(options), logging.getLogger().level)
     ranks = start_ranks(options.data_parallel_size, setup)
     try:
-        asyncio.run(_serve(loaded, config, serve_options, options, ranks))
+        serve(_serve(loaded, config, serve_options, options, ranks))
     finally:
         for rank in ranks:
             rank.stop()

@@ -18,6 +18,7 @@ from reference_engine.model.load import LoadedModel
 from reference_engine.ranks.rank import Rank
 from reference_engine.server.app import App, ServeOptions
 from reference_engine.server.listen import Address
+from reference_engine.server.serving_loop import ServingLoop
 from tests.reference_engine.engine.fakes import CONFIG, ByteTokenizer, random_model
 
 LIMIT = 20.0
@@ -179,7 +180,7 @@ def serving(
     ranks: tuple[Rank, ...] = (),
 ) -> Iterator[Running]:
     """Serve on a free port while the block runs, with an engine in this process or with ranks."""
-    loop = asyncio.new_event_loop()
+    loop = ServingLoop()
     thread = threading.Thread(target=loop.run_forever, name="server-loop")
     thread.start()
     options = options or ServeOptions(Address("127.0.0.1", 0))
