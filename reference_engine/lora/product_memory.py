@@ -25,7 +25,7 @@ class Addend:
 
     def __call__(self, x: Tensor) -> Tensor:
         """X [n, in] -> [n, out], n a multiple of ROW_MULTIPLE."""
-        return functional.linear(functional.linear(x, self.down), self.up)
+        return functional.linear(functional.linear(x.float(), self.down), self.up)
 
 
 Addends = Mapping[str, Addend]
@@ -103,7 +103,7 @@ class GroupedAddends:
             if addend is None:
                 continue
             if total is None:
-                total = x.new_zeros((x.shape[0], addend.up.shape[0]))
+                total = addend.up.new_zeros((x.shape[0], addend.up.shape[0]))
             part = addend(x[group.padded])
             total.index_copy_(0, group.tokens, part[: len(group.tokens)])
         return total

@@ -34,11 +34,10 @@ class DecodeAttention:
         self._max_context = max_context
         self._kernels = kernels or kernels_for(cache.device)
 
-    def __call__(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor
-    ) -> Tensor:
+    def __call__(self, layer: int, qk: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Store, then attend; the result has the type of v."""
         keys, values = self._cache.keys[layer], self._cache.values[layer]
+        q, k = qk.tensor_split((-v.shape[1],), dim=1)
         q = self._kernels.rope_store(q, k, v, cos, sin, self._slots, keys, values)
         return self.attend(keys, values, q).to(v.dtype)
 
@@ -79,11 +78,10 @@ class CudaAttention:
         if prompts:
             self._chunks = _chunks(batch, prompts, tables, device)
 
-    def __call__(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor
-    ) -> Tensor:
+    def __call__(self, layer: int, qk: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Store, then attend; the result has the type of v."""
         keys, values = self._cache.keys[layer], self._cache.values[layer]
+        q, k = qk.tensor_split((-v.shape[1],), dim=1)
         q = self._kernels.rope_store(q, k, v, cos, sin, self._slots, keys, values)
         if self._chunks is None and self._decode is not None:
             return self._decode.attend(keys, values, q).to(v.dtype)

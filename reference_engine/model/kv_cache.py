@@ -1,11 +1,26 @@
 """The paged KV cache: one tensor of keys and one of values for all layers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from reference_engine.model.config import ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class FlatLayer:
+    """Keys or values of one layer on a CPU, as they are written and as they are read."""
+
+    tokens: Tensor
+    """[blocks * kv_heads * block_size, head_dim]"""
+    blocks: Tensor
+    """[blocks * kv_heads, block_size * head_dim]"""
+
+    @classmethod
+    def of(cls, cached: Tensor) -> "FlatLayer":
+        """Of [blocks, kv_heads, block_size, head_dim], contiguous."""
+        return cls(cached.flatten(0, 2), cached.flatten(0, 1).flatten(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +33,16 @@ class KVCache:
 
     keys: Tensor
     values: Tensor
+    flat: tuple[tuple[FlatLayer, FlatLayer], ...] = field(init=False)
+    """Keys and values of each layer, none unless they lie in memory as said for a CPU."""
+
+    def __post_init__(self) -> None:
+        """Make the views once: a view of each layer in each step took 5 % of it for one request."""
+        parts = self.keys.transpose(2, 3), self.values.transpose(2, 3)
+        flat = all(part.is_contiguous() for part in parts)
+        layers = zip(*parts, strict=True) if flat else ()
+        views = tuple((FlatLayer.of(keys), FlatLayer.of(values)) for keys, values in layers)
+        object.__setattr__(self, "flat", views)
 
     @classmethod
     def allocate(

@@ -11,10 +11,10 @@ from reference_engine.model.adapters import AdapterHook
 from reference_engine.model.config import ModelConfig
 from reference_engine.model.linear import Linear, Projections
 
-Attend = Callable[[int, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
-"""(layer, q [n, heads, head_dim], k and v [n, kv_heads, head_dim], cos, sin) -> like q.
-
-q and k come without their rotation, which a GPU does together with the store into the cache.
+Attend = Callable[[int, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""(layer, qk [n, heads + kv_heads, head_dim], v [n, kv_heads, head_dim], cos, sin) -> [n, heads,
+head_dim]. The queries and behind them the keys come without their rotation, which a GPU does
+together with the store into the cache, and a CPU for both at once.
 """
 
 
@@ -73,18 +73,19 @@ class SelfAttention(nn.Module):
         if self.normed:
             self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
             self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        self.heads = (config.num_heads, config.num_kv_heads)
         self.inputs = Projections(self.q_proj, self.k_proj, self.v_proj)
         self.output = Projections(self.o_proj)
 
     def forward(self, x: Tensor, step: Step) -> Tensor:
         """X [n, hidden] -> [n, hidden]."""
-        parts = self.inputs(x, step.adapters)
-        q, k, v = (part.view(len(x), -1, self.head_dim) for part in parts)
+        qkv = self.inputs(x, step.adapters).view(len(x), -1, self.head_dim)
+        qk, v = qkv[:, : sum(self.heads)], qkv[:, sum(self.heads) :]
         if self.normed:
-            q, k = self.q_norm(q), self.k_norm(k)
-        attended = step.attend(self.layer, q, k, v, step.cos, step.sin)
-        (out,) = self.output(attended.flatten(1), step.adapters)
-        return out
+            q, k = qk.split_with_sizes(self.heads, dim=1)
+            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=1)
+        attended = step.attend(self.layer, qk, v, step.cos, step.sin)
+        return self.output(attended.flatten(1), step.adapters)
 
 
 class MLP(nn.Module):
@@ -100,9 +101,8 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor, step: Step) -> Tensor:
         """X [n, hidden] -> [n, hidden]."""
-        gate, up = self.inputs(x, step.adapters)
-        (out,) = self.output(kernels_for(gate.device).silu_mul(gate, up), step.adapters)
-        return out
+        gate, up = self.inputs(x, step.adapters).chunk(2, dim=-1)
+        return self.output(kernels_for(gate.device).silu_mul(gate, up), step.adapters)
 
 
 class DecoderLayer(nn.Module):

@@ -46,23 +46,16 @@ class Projections:
         for part in self._parts:
             part.release()
 
-    def __call__(self, x: Tensor, adapters: AdapterHook | None = None) -> tuple[Tensor, ...]:
-        """X [n, in] -> one [n, out] a part, which may be a view with gaps between its rows."""
+    def __call__(self, x: Tensor, adapters: AdapterHook | None = None) -> Tensor:
+        """X [n, in] -> [n, out of all parts], one part behind the other."""
         if self._product is None:
-            outs = tuple(functional.linear(x, part.weight, part.bias) for part in self._parts)
+            parts = [functional.linear(x, part.weight, part.bias) for part in self._parts]
+            out = torch.cat(parts, dim=-1)
         else:
-            outs = tuple(self._product(x).split_with_sizes(self._sizes, dim=-1))
-        if adapters is None:
-            return outs
-        return tuple(
-            _adapted(x, out, part.name, adapters)
-            for part, out in zip(self._parts, outs, strict=True)
-        )
-
-
-def _adapted(x: Tensor, out: Tensor, name: str, adapters: AdapterHook) -> Tensor:
-    """Add in place: a new tensor would lie in memory otherwise than one without an addend, and
-    what reads it (SiLU) differs in the last bit between the two.
-    """
-    addend = adapters(x, name)
-    return out if addend is None else out.add_(addend)
+            out = self._product(x)
+        if adapters is not None:
+            for part, view in zip(self._parts, out.split_with_sizes(self._sizes, dim=-1), strict=True):
+                addend = adapters(x, part.name)
+                if addend is not None:
+                    view.add_(addend)
+        return out

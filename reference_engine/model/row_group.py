@@ -39,6 +39,9 @@ class RowGroup:
     the padding, of the shape of q.
     """
 
+    scale: float
+    """Of the scores."""
+
     index: Tensor
     """[pairs * blocks] which blocks of one head are gathered."""
     gathered: Tensor
@@ -53,9 +56,12 @@ class RowGroup:
     queries_inside: Tensor
     scores: Tensor
     """[pairs, query rows, keys]"""
-    scores_inside: Tensor
     bias: Tensor
-    """[rows, 1, length, 1, keys]: minus infinity where the query must not see the key, else 0."""
+    """Likewise: minus infinity where the query must not see the key, else 0."""
+    weights: Tensor
+    """Likewise."""
+    weight_tiles: tuple[Tensor, ...]
+    """[pairs, query rows, KEY_TILE] each"""
     sums: Tensor
     """[pairs, query rows, head_dim]"""
     sums_inside: Tensor
@@ -63,17 +69,14 @@ class RowGroup:
 
     def attend(self, keys: Tensor, values: Tensor) -> None:
         """From q to out; keys and values [blocks * kv_heads, block_size * head_dim] of a layer."""
-        torch.mul(self.q, self.q.shape[-1] ** -0.5, out=self.queries_inside)
+        torch.mul(self.q, self.scale, out=self.queries_inside)
         self._gather(keys)
-        torch.bmm(self.queries, self.keys, out=self.scores)
-        self.scores_inside.add_(self.bias)
-        weights = torch.softmax(self.scores, dim=-1)
+        torch.baddbmm(self.bias, self.queries, self.keys, out=self.scores)
+        torch.softmax(self.scores, dim=-1, out=self.weights)
         self._gather(values)
-        first, *others = self.values
-        torch.bmm(weights[..., :KEY_TILE], first, out=self.sums)
-        for number, tile in enumerate(others, 1):
-            part = weights[..., number * KEY_TILE : (number + 1) * KEY_TILE]
-            self.sums.baddbmm_(part, tile)
+        torch.bmm(self.weight_tiles[0], self.values[0], out=self.sums)
+        for weights, tile in zip(self.weight_tiles[1:], self.values[1:], strict=True):
+            self.sums.baddbmm_(weights, tile)
         self.out.copy_(self.sums_inside)
 
     def _gather(self, blocks: Tensor) -> None:
@@ -131,13 +134,16 @@ def row_group(
         return x.view(len(rows), kv_heads, padded, -1)[:, :, :size].view(*inside, -1)
 
     blocks = _num_blocks(batch, rows, block_size)
-    bias = _bias(batch.context_lengths[rows.start : rows.stop], length)
-    keys = bias.shape[-1]
+    visible = _bias(batch.context_lengths[rows.start : rows.stop], length)
+    keys = visible.shape[-1]
+    bias = torch.zeros(pairs, padded, keys)
+    within(bias).copy_(visible)
     gathered = memory.gathered[: pairs * blocks * block_size]
     by_key = gathered.view(pairs, -1, head_dim)[:, :keys]
     queries = torch.zeros(pairs, padded, head_dim)
-    scores, sums = torch.empty(pairs, padded, keys), torch.empty(pairs, padded, head_dim)
+    sums, weights = torch.empty(pairs, padded, head_dim), torch.empty(pairs, padded, keys)
     return RowGroup(
+        scale=head_dim**-0.5,
         index=_index(batch.block_tables[rows.start : rows.stop], blocks, kv_heads),
         gathered=gathered.view(pairs * blocks, -1),
         keys=by_key.transpose(1, 2),
@@ -145,9 +151,10 @@ def row_group(
         q=of_tokens(memory.q),
         queries=queries,
         queries_inside=within(queries),
-        scores=scores,
-        scores_inside=within(scores),
+        scores=torch.empty(pairs, padded, keys),
         bias=bias,
+        weights=weights,
+        weight_tiles=torch.split(weights, KEY_TILE, dim=2),
         sums=sums,
         sums_inside=within(sums),
         out=of_tokens(memory.out),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from conformance.runtimes.script import COIN_PROMPT, EMO, HEADS, LOOP, RUN, TAILS, Script
+from conformance.runtimes.script import BAD, COIN_PROMPT, EMO, HEADS, LOOP, RUN, TAILS, Script
 from reference_engine.model.load import LoadedModel, load_model
 from tools.scripted_model import GGUF_NAME, HF_NAME, SIZE, write_scripted
 
@@ -28,9 +28,9 @@ def fixture_loaded(request: pytest.FixtureRequest, folder: Path) -> LoadedModel:
     return load_model(str(folder / request.param))
 
 
-def attend(layer: int, q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def attend(layer: int, qk: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Nothing: what attention adds is multiplied by zero in this model."""
-    return torch.zeros_like(q)
+    return torch.zeros_like(qk[:, : -v.shape[1]])
 
 
 def logits_after(loaded: LoadedModel, ids: list[int]) -> Tensor:
@@ -46,7 +46,7 @@ def prompt_ids(loaded: LoadedModel, prompt: str) -> list[int]:
     return loaded.tokenizer.encode(text)
 
 
-@pytest.mark.parametrize("script", [RUN, EMO, LOOP], ids=["run", "emo", "loop"])
+@pytest.mark.parametrize("script", [RUN, EMO, LOOP, BAD], ids=["run", "emo", "loop", "bad"])
 def test_a_script_is_answered(loaded: LoadedModel, script: Script) -> None:
     """The greedy tokens are the script's, each at p = 0.99687, and then comes the end or not."""
     ids = prompt_ids(loaded, script.prompt)

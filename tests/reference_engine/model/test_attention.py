@@ -51,26 +51,22 @@ def test_rows_are_the_same_alone_and_in_a_crowd(heads: int, kv_heads: int, size:
         if context > BLOCK:
             tables[row, -(-context // BLOCK) - 2] = BLOCKS + 2 * row + 1
     total = sum(lengths)
-    q, k, v = (
-        random(total, heads, size),
-        random(total, kv_heads, size),
-        random(total, kv_heads, size),
-    )
+    qk, v = random(total, heads + kv_heads, size), random(total, kv_heads, size)
     cos, sin = random(total, 1, size // 2), random(total, 1, size // 2)
-    crowd = attended(batch(lengths, contexts, tables), cache, q, k, v, cos, sin)
+    crowd = attended(batch(lengths, contexts, tables), cache, qk, v, cos, sin)
     start = 0
     for row, length in enumerate(lengths):
         mine = slice(start, start + length)
         one = batch([length], [contexts[row]], tables[row : row + 1])
-        alone = attended(one, cache, q[mine], k[mine], v[mine], cos[mine], sin[mine])
+        alone = attended(one, cache, qk[mine], v[mine], cos[mine], sin[mine])
         assert torch.equal(alone, crowd[mine])
         start += length
 
 
-def attended(batch: Batch, cache: KVCache, q: Tensor, *others: Tensor) -> Tensor:
+def attended(batch: Batch, cache: KVCache, qk: Tensor, v: Tensor, *angles: Tensor) -> Tensor:
     """What the attention of layer 0 gives for the tokens of the batch."""
-    attend = PagedAttention(batch, cache, q.shape[1])
-    return attend(0, *map(pad_rows, (q, *others)))[: len(q)]
+    attend = PagedAttention(batch, cache, qk.shape[1] - v.shape[1])
+    return attend(0, *map(pad_rows, (qk, v, *angles)))[: len(v)]
 
 
 def test_a_cache_of_another_layout_is_refused() -> None:
