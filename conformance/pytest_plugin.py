@@ -11,16 +11,16 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from conformance.runner.opened import Opened
     from conformance.runner.plan import Row
-    from conformance.runner.result import CheckResult
-    from conformance.runner.session import Session
-    from conformance.wire.target import Target
+    from conformance.runner.result import CheckResult, Failure
 
 _NODE = "oe-conform"
 _NOT_JUDGED = 2
@@ -28,9 +28,16 @@ _NOT_JUDGED = 2
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the `--oe-*` options."""
-    group = parser.getgroup("oe-conform", "conformance of an OpenEngine target")
-    group.addoption("--oe-target", metavar="ADDRESS", help="judge the engine at this address")
-    group.addoption("--oe-profile", action="append", default=[], help="only this profile")
+    group = parser.getgroup("oe-conform", "conformance of an OpenEngine or HTTP target")
+    group.addoption(
+        "--oe-target", metavar="ADDRESS", help="judge the target at host:port or http://host:port"
+    )
+    group.addoption(
+        "--oe-profile",
+        action="append",
+        default=[],
+        help="only this profile; HTTP: the one that is judged, runtimes/NAME@BUILD or workers/NAME",
+    )
     group.addoption("--oe-id", action="append", default=[], help="only this id or glob")
     group.addoption("--oe-model", default="", help="model to test (default: the first served)")
     group.addoption("--oe-budget", default="quick", help="quick, standard or thorough")
@@ -38,11 +45,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--oe-slow-factor", type=float, default=1.0, help="widens every time limit")
     group.addoption("--oe-baseline", metavar="FILE", help="known deviations: they xfail")
     group.addoption("--oe-config", metavar="FILE", help="settings (default: oe-conform.toml)")
+    group.addoption(
+        "--oe-scripted", action="store_true", help="HTTP: the target serves the scripted model"
+    )
+    group.addoption(
+        "--oe-condition",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="HTTP: this condition of the runtime profile holds",
+    )
+    group.addoption(
+        "--oe-allow",
+        default="",
+        metavar="EFFECT[,EFFECT]",
+        help="HTTP: effects that calls may have",
+    )
+    group.addoption(
+        "--oe-context-tokens", type=int, default=0, help="HTTP: the longest prompt of the target"
+    )
 
 
 @pytest.fixture(scope="session")
 def oe_target(pytestconfig: pytest.Config) -> Any:
-    """The target: an address, or a `conformance.wire.target.Target` for TLS and credentials.
+    """The target: an address or an HTTP origin, or, for TLS and credentials, a
+    `conformance.wire.target.Target` or a `conformance.http.target.HttpTarget`.
 
     Override it in the conftest.py of the root directory to start your engine:
 
@@ -55,31 +82,15 @@ def oe_target(pytestconfig: pytest.Config) -> Any:
 
 
 @pytest.fixture(scope="session")
-def oe_session(oe_target: Any, pytestconfig: pytest.Config) -> Session:
+def oe_session(oe_target: Any, pytestconfig: pytest.Config) -> Opened:
     """The opened target. Ends the whole run with exit code 2 when it cannot be judged: one line
     says why, instead of one error for each requirement.
     """
     from conformance.errors import ConformError
-    from conformance.model.registry import default_registry
-    from conformance.runner.baseline import load_baseline
-    from conformance.runner.budget import BUDGETS
-    from conformance.runner.selection import Selection
-    from conformance.runner.session import Options, open_session
+    from conformance.runner.plugin_setup import opened
 
-    option = pytestconfig.getoption
-    known = option("--oe-baseline")
     try:
-        return open_session(
-            Options(
-                target=_target(oe_target, option("--oe-config")),
-                baseline=load_baseline(Path(known), default_registry()) if known else None,
-                model=option("--oe-model"),
-                budget=BUDGETS[option("--oe-budget")],
-                seed=option("--oe-seed"),
-                selection=Selection(tuple(option("--oe-profile")), tuple(option("--oe-id"))),
-                slow_factor=option("--oe-slow-factor"),
-            )
-        )
+        return opened(oe_target, pytestconfig.getoption)
     except ConformError as error:
         pytest.exit(f"oe-conform: {error}", returncode=_NOT_JUDGED)
 
@@ -100,26 +111,13 @@ class Requirements(pytest.Module):
     def items(self) -> list[pytest.Item]:
         """One item for each selected requirement. Raises UsageError for a wrong option."""
         from conformance.errors import ConformError
-        from conformance.model.registry import default_registry
-        from conformance.runner.budget import BUDGETS
-        from conformance.runner.selection import Selection, validated
+        from conformance.runner.plugin_setup import selected
 
-        option = self.config.getoption
-        if option("--oe-budget") not in BUDGETS:
-            raise pytest.UsageError(
-                f"--oe-budget {option('--oe-budget')!r}: expected one of {', '.join(BUDGETS)}"
-            )
-        registry = default_registry()
-        selection = Selection(tuple(option("--oe-profile")), tuple(option("--oe-id")))
         try:
-            validated(selection, registry)
+            rows = selected(self.config.getoption)
         except ConformError as error:
             raise pytest.UsageError(f"oe-conform: {error}") from error
-        return [
-            RequirementItem.from_parent(self, name=row.id, callobj=_judge)
-            for row in registry.requirements()
-            if selection.wants(row.profile) and selection.includes(row)
-        ]
+        return [RequirementItem.from_parent(self, name=row.id, callobj=_judge) for row in rows]
 
 
 class RequirementItem(pytest.Function):
@@ -136,9 +134,8 @@ class RequirementItem(pytest.Function):
         return super().repr_failure(excinfo)
 
 
-def _judge(request: pytest.FixtureRequest, oe_session: Session) -> None:
+def _judge(request: pytest.FixtureRequest, oe_session: Opened) -> None:
     from conformance.model.status import Status
-    from conformance.reports.evidence import evidence
 
     identifier = request.node.name
     row = next(row for row in oe_session.plan.rows if row.requirement.id == identifier)
@@ -162,8 +159,7 @@ def _judge(request: pytest.FixtureRequest, oe_session: Session) -> None:
         case Status.WARN:
             note(("warning", judgement.detail))
         case Status.FAIL | Status.FLAKY if result.failure is not None:
-            target, routes = oe_session.options.target, oe_session.routes
-            lines = evidence(result.failure, oe_session.registry, target, routes)
+            lines = _evidence(oe_session, result.failure)
             pytest.fail("\n".join([judgement.status.value, *lines]), pytrace=False)
         case Status.BLOCKED | Status.HOOK_MISSING | Status.NOT_APPLICABLE:
             pytest.skip(f"{judgement.status.value}: {judgement.detail}")
@@ -171,13 +167,25 @@ def _judge(request: pytest.FixtureRequest, oe_session: Session) -> None:
             pytest.fail(f"{judgement.status.value}: {judgement.detail}", pytrace=False)
 
 
-def _hold_against_baseline(session: Session, result: CheckResult) -> None:
-    """A known deviation xfails, and what the baseline says wrongly of this requirement fails.
+def _evidence(session: Opened, failure: Failure) -> Iterator[str]:
+    from conformance.reports.evidence import evidence
+    from conformance.reports.http_call import http_evidence
+    from conformance.runner.session import Session
+
+    if isinstance(session, Session):
+        return evidence(failure, session.registry, session.options.target, session.routes)
+    profile = session.declared.profile_name
+    return http_evidence(failure, session.registry, session.address, profile)
+
+
+def _hold_against_baseline(session: Opened, result: CheckResult) -> None:
+    """A known deviation xfails, and what the baseline says wrongly of this requirement fails. Over
+    HTTP what the runtime profile says of it is part of the baseline.
 
     Each item is alone: that no more rows fail than a glob allows, or fewer, is seen by
     `oe-conform run` only.
     """
-    from conformance.runner.baseline import Baseline, compare, shown
+    from conformance.runner.baseline import compare, shown
 
     baseline, name = session.options.baseline, result.judgement.requirement
     entry = None if baseline is None else baseline.of(name)
@@ -186,7 +194,7 @@ def _hold_against_baseline(session: Session, result: CheckResult) -> None:
     failures = () if result.failure is None else (result.failure,)
     run = shown(failures, (result.judgement,))
     own = () if entry.at_most is not None and name not in run.failing else (entry,)
-    comparison = compare(Baseline(baseline.path, own), run)
+    comparison = compare(replace(baseline, entries=own), run)
     if comparison.problems:
         pytest.fail("\n".join(comparison.problems), pytrace=False)
     if name in comparison.known:
@@ -194,7 +202,7 @@ def _hold_against_baseline(session: Session, result: CheckResult) -> None:
 
 
 @contextlib.contextmanager
-def _turn(session: Session, row: Row) -> Iterator[None]:
+def _turn(session: Opened, row: Row) -> Iterator[None]:
     """Keeps an exclusive requirement alone on the target, across the processes of pytest-xdist.
 
     A shared or exclusive lock on a file named after the target; without xdist there is only one
@@ -205,17 +213,7 @@ def _turn(session: Session, row: Row) -> Iterator[None]:
         return
     import fcntl
 
-    name = hashlib.sha256(session.options.target.address.encode()).hexdigest()[:16]
+    name = hashlib.sha256(session.address.encode()).hexdigest()[:16]
     with (Path(tempfile.gettempdir()) / f"oe-conform-{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX if row.exclusive else fcntl.LOCK_SH)
         yield
-
-
-def _target(given: Any, config: str | None) -> Target:
-    from conformance.runner.settings import load_settings
-    from conformance.wire.target import Target, parse_address
-
-    if isinstance(given, Target):
-        return given
-    hooks = load_settings(Path(config) if config else None).hooks
-    return Target(parse_address(str(given)), hooks=hooks)

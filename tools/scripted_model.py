@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from conformance.runtimes.script import COIN_PROMPT, EMO, HEADS, LOOP, RUN, TAILS
+from conformance.runtimes.script import BAD, COIN_PROMPT, EMO, HEADS, LOOP, RUN, TAILS
 
 Floats = npt.NDArray[np.float32]
 
@@ -77,13 +77,15 @@ def _spelled(token: bytes) -> str:
 
 def prompt_words() -> dict[str, str]:
     """The last word of each script's prompt with its space, by name of the script."""
-    prompts = {"run": RUN.prompt, "emo": EMO.prompt, "loop": LOOP.prompt, "coin": COIN_PROMPT}
+    scripts = {"run": RUN, "emo": EMO, "loop": LOOP, "bad": BAD}
+    prompts = {name: script.prompt for name, script in scripts.items()} | {"coin": COIN_PROMPT}
     return {name: f" {prompt.split()[-1]}" for name, prompt in prompts.items()}
 
 
 def vocabulary() -> Vocabulary:
     """The end token, the 256 bytes, and every word with the beginnings that merge into it."""
-    words = [*RUN.tokens, *EMO.tokens, *LOOP.tokens[:2], HEADS.encode(), TAILS.encode()]
+    scripts = (*RUN.tokens, *EMO.tokens, *LOOP.tokens[:2], *BAD.tokens)
+    words = [*scripts, HEADS.encode(), TAILS.encode()]
     words += [word.encode() for word in prompt_words().values()]
     tokens = [EOS, *_BYTES]
     merges: list[tuple[str, str]] = []
@@ -114,7 +116,7 @@ def next_logits(words: Vocabulary) -> Floats:
 
     follow(end, end)
     begin = {name: words.id(word.encode()) for name, word in prompt_words().items()}
-    for name, script in (("run", RUN), ("emo", EMO)):
+    for name, script in (("run", RUN), ("emo", EMO), ("bad", BAD)):
         ids = [begin[name], *(words.id(token) for token in script.tokens), end]
         for last, after in itertools.pairwise(ids):
             follow(last, after)

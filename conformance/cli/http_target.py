@@ -12,21 +12,13 @@ from typing import Any
 import rich_click as click
 
 from conformance.cli.target_options import TargetOptions
-from conformance.errors import ConfigError, unknown_name
-from conformance.http.origin import parse_origin
-from conformance.http.pinning import PinnedDialer
-from conformance.http.policy import SECRET_HEADERS, Policy, SecretReference, secrets_from
+from conformance.errors import ConfigError
+from conformance.http.policy import SECRET_HEADERS, SecretReference
 from conformance.http.target import HttpTarget
+from conformance.runner import http_setup as setup
+from conformance.runner.http_setup import HttpSubject, http_subject
 from conformance.runner.settings import load_settings
-from conformance.runtimes.declared import HARMLESS
-from conformance.runtimes.profile import Effect, RuntimeProfile
-from conformance.runtimes.registry import PREFIX, runtime_profile
-from conformance.runtimes.worker import CONTRACT as WORKER_CONTRACT
-from conformance.runtimes.worker import PREFIX as WORKERS
-from conformance.runtimes.worker import WorkerTerms, worker_profile
-
-# What `--allow` may name: a run makes harmless calls anyway, and never changes a state.
-ALLOWED = (Effect.CONSUMPTIVE.value, Effect.INFERENCE_CANARY.value)
+from conformance.runtimes.profile import Effect
 
 _OPTIONS = (
     click.option(
@@ -46,7 +38,7 @@ _OPTIONS = (
         "allow",
         metavar="EFFECT[,EFFECT]",
         default="",
-        help=f"HTTP: calls may have these effects: {', '.join(ALLOWED)}.",
+        help=f"HTTP: calls may have these effects: {', '.join(setup.ALLOWED)}.",
     ),
     click.option(
         "--context-tokens",
@@ -74,11 +66,7 @@ class HttpWords:
     @property
     def allowed(self) -> frozenset[Effect]:
         """The effects that calls may have. Raises ConfigError for one that no option allows."""
-        names = [name for name in self.allow.split(",") if name]
-        for name in names:
-            if name not in ALLOWED:
-                raise ConfigError(f"--allow {name!r}", expected="some of " + ",".join(ALLOWED))
-        return HARMLESS | {Effect(name) for name in names}
+        return setup.allowed_effects(self.allow)
 
 
 def http_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,7 +87,7 @@ def http_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_http(where: TargetOptions) -> bool:
     """Whether the target is an HTTP origin."""
-    return where.target is not None and where.target.startswith(("http://", "https://"))
+    return setup.is_origin(where.target)
 
 
 def http_target(where: TargetOptions) -> HttpTarget:
@@ -107,41 +95,26 @@ def http_target(where: TargetOptions) -> HttpTarget:
     for name in ("control", "authority", "cert", "key"):
         if getattr(where, name):
             raise ConfigError(f"--{name} with an HTTP target", expected="a gRPC target")
-    origin = parse_origin(where.target or "")
     headers = tuple(_pair(text, "--metadata") for text in where.metadata)
     for name, _ in headers:
         if name in SECRET_HEADERS:
             raise ConfigError(f"--metadata {name}", expected=f"--metadata-env {name}=VARIABLE")
     pairs = (_pair(text, "--metadata-env") for text in where.metadata_env)
     references = tuple(SecretReference(name, variable) for name, variable in pairs)
-    secrets = secrets_from(references, os.environ)
-    secrets()  # a variable that is not set is said before anything is called
-    # Who names a loopback address on the command line has opted in to it.
-    policy = Policy(loopback=origin.loopback)
-    policy.admit(origin)
-    return HttpTarget(origin, PinnedDialer(policy), headers, secrets, _trust(where.ca))
+    return setup.http_target(
+        where.target or "",
+        headers=headers,
+        references=references,
+        environment=os.environ,
+        trust=_trust(where.ca),
+    )
 
 
-def http_profile(
-    profiles: tuple[str, ...], config: str | None
-) -> tuple[RuntimeProfile, WorkerTerms | None]:
-    """What the one `--profile` of an HTTP target names: a runtime profile, behind what the
-    target's file says about its orchestration, or the contract of workers on the terms that the
-    file states. Raises ConfigError.
+def http_profile(profiles: tuple[str, ...], config: str | None) -> HttpSubject:
+    """What the one `--profile` of an HTTP target names, with what the target's file says of it.
+    Raises ConfigError.
     """
-    named = [name for name in profiles if name.startswith((PREFIX, WORKERS))]
-    if len(named) != 1 or len(profiles) != 1:
-        raise ConfigError(
-            f"{len(named)} profiles for an HTTP target",
-            expected=f"one --profile {PREFIX}NAME@BUILD (`oe-conform list --runtimes`) or "
-            f"{WORKERS}{WORKER_CONTRACT}",
-        )
-    settings = load_settings(Path(config) if config else None)
-    if named[0].startswith(WORKERS):
-        if named[0] != WORKERS + WORKER_CONTRACT:
-            raise unknown_name("worker profile", named[0], [WORKERS + WORKER_CONTRACT])
-        return worker_profile(settings.worker), settings.worker
-    return runtime_profile(named[0]).behind(settings.orchestration), None
+    return http_subject(profiles, load_settings(Path(config) if config else None))
 
 
 def _trust(ca: str | None) -> ssl.SSLContext | None:

@@ -5,34 +5,44 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import rich_click as click
 
-from conformance.cli.explain import explain
-from conformance.cli.judge import judge
-from conformance.cli.list import list_rows
-from conformance.cli.mutants import mutants
-from conformance.cli.replay import replay
-from conformance.cli.requirements import requirements
-from conformance.cli.run import run
-from conformance.cli.smoke import smoke
 from conformance.errors import ConformError
 
 # Exit code for "could not be judged": bad options, unreachable target, harness error.
 NOT_JUDGED = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+# Each command is in the module of its name, which is imported when the command is asked for: all
+# of them take half a second, and an engine that `run` starts should be started at once.
+COMMANDS = ("run", "list", "explain", "replay", "judge", "mutants", "requirements", "smoke")
+
+
+class Commands(click.RichGroup):
+    """The group of COMMANDS."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Their names, as `--help` lists them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"conformance.cli.{cmd_name}")
+        found = (each for each in vars(module).values() if isinstance(each, click.Command))
+        return next(each for each in found if each.name == cmd_name)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="oe-conform", prog_name="oe-conform")
 def cli() -> None:
     """Judge an inference engine against the OpenEngine profiles.
 
     Exit codes: 0 everything judged holds, 1 a requirement is broken, 2 nothing could be judged.
     """
-
-
-for command in (run, list_rows, explain, replay, judge, mutants, requirements, smoke):
-    cli.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

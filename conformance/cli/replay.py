@@ -69,12 +69,13 @@ def replay(
             f"the failure was found by the check of {stored.check}, which this version lacks"
         )
     if over_http:
-        profile, terms = http_profile(profiles, where.config)
+        subject = http_profile(profiles, where.config)
         opened = open_http_session(
             HttpOptions(
                 target=http_target(where),
-                profile=profile,
-                worker=terms,
+                profile=subject.profile,
+                worker=subject.worker,
+                stream_errors=subject.stream_errors,
                 model=model,
                 scripted=http.scripted,
                 conditions=http.conditions,

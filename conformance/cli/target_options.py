@@ -11,7 +11,7 @@ from typing import Any
 
 import rich_click as click
 
-from conformance.runner.local_engine import local_engine
+from conformance.runner.local_engine import starting_engine
 from conformance.runner.settings import load_settings
 from conformance.wire.hooks import Hooks
 from conformance.wire.target import Target, load_tls, metadata_from, parse_address, secret_names
@@ -66,17 +66,30 @@ class TargetOptions:
     config: str | None
 
     @contextmanager
-    def open(self) -> Iterator[Target]:
-        """The target; a reference engine runs behind it while the block does, if none is named.
+    def start(self) -> Iterator[Callable[[], Target]]:
+        """The way to the target: waits for the reference engine that is started, and runs while
+        the block does, if no target is named.
 
-        Raises ConfigError for options that cannot be used.
+        Both raise ConfigError for options that cannot be used.
         """
-        hooks = load_settings(_path(self.config)).hooks
         if self.target is None:
-            with local_engine() as engine:
-                yield self._at(engine.address, engine.hooks)
+            with starting_engine() as engine:
+
+                def ready() -> Target:
+                    load_settings(_path(self.config))
+                    engine.wait_ready()
+                    return self._at(engine.address, engine.hooks)
+
+                yield ready
         else:
-            yield self._at(self.target, hooks)
+            address = self.target
+            yield lambda: self._at(address, load_settings(_path(self.config)).hooks)
+
+    @contextmanager
+    def open(self) -> Iterator[Target]:
+        """As `start`, with the target when it is ready."""
+        with self.start() as ready:
+            yield ready()
 
     def _at(self, address: str, hooks: Hooks) -> Target:
         return Target(

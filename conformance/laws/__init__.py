@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from conformance.laws import (
     deltas,
@@ -52,10 +53,15 @@ def laws_of(method: str) -> frozenset[str]:
 def judge(transcript: Transcript, declared: Declared) -> dict[str, Ruling]:
     """The ruling of each law that applies to the RPC, by requirement id, ids in order."""
     return {
-        requirement: LAWS[requirement].judge(transcript, declared)
-        for requirement in sorted(LAWS)
-        if LAWS[requirement].applies_to(transcript)
+        law.requirement: law.judge(transcript, declared)
+        for law in _laws_about(transcript.method)
+        if law.applies_to(transcript)
     }
+
+
+@cache
+def _laws_about(method: str) -> tuple[Law, ...]:
+    return tuple(LAWS[requirement] for requirement in sorted(laws_of(method)))
 
 
 __all__ = ["LAWS", "Finding", "Law", "Ruling", "judge", "laws_of"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from conformance.wire.remember import remembered
 from conformance.wire.transcript import ActionKind, Transcript
 from oe_wire import v1
 
@@ -82,6 +83,7 @@ def sequences(request: v1.GenerateRequest) -> int:
     return max(1, sampling.num_sequences) if sampling.HasField("num_sequences") else 1
 
 
+@remembered
 def responses(transcript: Transcript) -> tuple[tuple[int, v1.GenerateResponse], ...]:
     """Every GenerateResponse with its position in the transcript."""
     return tuple(
@@ -108,6 +110,7 @@ def output_index(response: v1.GenerateResponse) -> int | None:
     return None
 
 
+@remembered
 def outputs(transcript: Transcript) -> Mapping[int, Output]:
     """The outputs for which something arrived, by index, lowest index first."""
     deltas: dict[int, list[Delta]] = {}
@@ -138,11 +141,13 @@ def finishes(transcript: Transcript) -> Iterator[tuple[Output, Finish]]:
             yield output, output.finish
 
 
+@remembered
 def prompts(transcript: Transcript) -> tuple[tuple[int, v1.PromptOutput], ...]:
     """Every PromptOutput with its position."""
     return tuple((at, r.prompt) for at, r in responses(transcript) if r.HasField("prompt"))
 
 
+@remembered
 def errors(transcript: Transcript) -> tuple[tuple[int, v1.EngineError], ...]:
     """Every EngineError with its position."""
     return tuple((at, r.error) for at, r in responses(transcript) if r.HasField("error"))
@@ -153,6 +158,7 @@ def handed_off(transcript: Transcript) -> bool:
     return any(response.HasField("prefill_ready") for _, response in responses(transcript))
 
 
+@remembered
 def usages(transcript: Transcript) -> tuple[tuple[int, v1.Usage], ...]:
     """Every usage with its position."""
     return tuple((at, r.usage) for at, r in responses(transcript) if r.HasField("usage"))
@@ -164,6 +170,7 @@ def final_usage(transcript: Transcript) -> tuple[int, v1.Usage] | None:
     return (last[0][0], last[0][1].usage) if last and last[0][1].HasField("usage") else None
 
 
+@remembered
 def end_of_stream(transcript: Transcript) -> int | None:
     """Position of the event after which nothing may follow; None when it did not arrive.
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from conformance.checks import http_checks
@@ -33,6 +34,8 @@ from conformance.runtimes.contracts import http_registry
 from conformance.runtimes.declared import HARMLESS, HttpClass, HttpDeclared
 from conformance.runtimes.identity import observe
 from conformance.runtimes.profile import Effect, Route, RuntimeProfile, State
+from conformance.runtimes.stream_error import TABLE as STREAM_ERRORS
+from conformance.runtimes.stream_error import check_routes
 from conformance.runtimes.worker import WorkerTerms
 
 _POLL_SECONDS = 0.1
@@ -49,8 +52,9 @@ class HttpOptions:
     profile: a runtime profile. model: what requests ask for, empty = the first one listed, if the
     runtime lists any. scripted: the server serves the scripted model. conditions: names that hold
     for this server. allowed: effects that a call may have. context_tokens: the longest prompt that
-    it was started for, 0 = not stated. worker: the terms of a worker, None for a runtime. The
-    others are those of conformance.runner.session.Options.
+    it was started for, 0 = not stated. worker: the terms of a worker, None for a runtime.
+    stream_errors: fields of requests that fail inside a stream, by route. The others are those of
+    conformance.runner.session.Options.
     """
 
     target: HttpTarget
@@ -71,6 +75,9 @@ class HttpOptions:
     baseline: Baseline | None = None
     limits: Limits = DEFAULT
     worker: WorkerTerms | None = None
+    stream_errors: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,7 @@ def open_http_session(
     for condition in options.conditions:
         if condition not in options.profile.conditions:
             raise unknown_name("condition", condition, options.profile.conditions)
+    check_routes(options.stream_errors, options.profile.streaming, STREAM_ERRORS)
     declared = HttpDeclared(
         options.profile,
         options.model,
@@ -136,6 +144,7 @@ def open_http_session(
         frozenset(options.conditions),
         options.allowed,
         options.context_tokens,
+        stream_errors=options.stream_errors,
     )
     if options.worker is not None:
         declared = replace(declared, target_class=HttpClass.WORKER, worker=options.worker)

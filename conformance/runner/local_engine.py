@@ -23,21 +23,22 @@ STOP_SECONDS = 10.0
 # in every run, and no reader of the suite is slower by accident.
 STALL_MS = 3000
 # A stuck engine is reported as one after this instead of 10 s: a step takes milliseconds here.
-PROBE_MS = 1000
-_POLL_SECONDS = 0.05
+PROBE_MS = 500
+_POLL_SECONDS = 0.01
 
 
 class LocalEngine:
-    """A running reference engine. It keeps its address over a restart."""
+    """A reference engine that has been started. It keeps its address over a restart."""
 
     def __init__(self, command: Sequence[str], folder: Path, start_seconds: float) -> None:
+        """Start it; `wait_ready` waits until it serves and has an address."""
         self._command = command
         self._ready = folder / "ready.json"
         self._log = folder / "engine.log"
         self._start_seconds = start_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self.address = "127.0.0.1:0"
-        self.restart()
+        self._begin()
 
     @property
     def hooks(self) -> Hooks:
@@ -47,6 +48,10 @@ class LocalEngine:
     def restart(self) -> None:
         """Stop it, if it runs, and start it. Raises UnreachableError when it does not come up."""
         self.stop()
+        self._begin()
+        self.wait_ready()
+
+    def _begin(self) -> None:
         self._ready.unlink(missing_ok=True)
         listen = ("--listen", self.address, "--ready-file", str(self._ready))
         with self._log.open("wb") as output:
@@ -62,6 +67,11 @@ class LocalEngine:
                 # anything else, such as the suite, uses the same cores.
                 env={"GOMP_SPINCOUNT": "0", **os.environ},
             )
+
+    def wait_ready(self) -> None:
+        """Wait until it serves. Raises UnreachableError, and ends it, when it does not come up."""
+        if self._process is None:
+            return
         try:
             self.address = self._wait_ready(self._process)
         except BaseException:
@@ -97,14 +107,14 @@ class LocalEngine:
 
 
 @contextmanager
-def local_engine(
+def starting_engine(
     model: str = "tiny", *, options: Sequence[str] = (), start_seconds: float = START_SECONDS
 ) -> Iterator[LocalEngine]:
     """A reference engine that serves `model`, for as long as the block runs. It serves `testing`
-    too, so that requirements about faults can be observed.
+    too, so that requirements about faults can be observed. The block begins while it starts:
+    importing torch takes seconds, in which the suite can do something else.
 
-    Raises ConfigError when the engine's dependencies are not installed, and UnreachableError with
-    the engine's own last words when it does not come up.
+    Raises ConfigError when the engine's dependencies are not installed.
     """
     if importlib.util.find_spec("torch") is None:
         raise ConfigError(
@@ -122,3 +132,16 @@ def local_engine(
             yield engine
         finally:
             engine.stop()
+
+
+@contextmanager
+def local_engine(
+    model: str = "tiny", *, options: Sequence[str] = (), start_seconds: float = START_SECONDS
+) -> Iterator[LocalEngine]:
+    """As `starting_engine`; the block begins when it serves.
+
+    Raises UnreachableError with the engine's own last words when it does not come up.
+    """
+    with starting_engine(model, options=options, start_seconds=start_seconds) as engine:
+        engine.wait_ready()
+        yield engine

@@ -37,9 +37,7 @@ class Pool:
         waiting = [row for row in shared if apart and _waits(row)]
         working = [row for row in shared if not (apart and _waits(row))]
         self._run((waiting, 1), (working, jobs))
-        # What restarts the target comes last: until then all that was declared stays true.
-        alone = [row for row in rows if row.exclusive]
-        self._run((sorted(alone, key=lambda row: row.restarts), 1))
+        self._run(([row for row in rows if row.exclusive], 1))
 
     def stop(self) -> None:
         """End every running check and cancel its calls on the target."""

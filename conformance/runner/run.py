@@ -112,15 +112,26 @@ def _judge_all(
         timer.daemon = True
         timer.start()
     try:
-        pool.run(session.plan.to_run, session.options.jobs)
-        if session.stop.is_set():
-            return pool.results, SkipReason.TIME_LIMIT
-        return settle_bystanders(session, pool.results), ""
+        return _judge_rows(session, pool)
     except KeyboardInterrupt:
         return pool.results, SkipReason.INTERRUPTED
     finally:
         if timer is not None:
             timer.cancel()
+
+
+def _judge_rows(session: Opened, pool: Pool) -> tuple[Mapping[str, CheckResult], str]:
+    """What restarts the target comes last: until then all that was declared stays true, and a
+    breach can be replayed. A target that a check has ended shows none again.
+    """
+    rows = session.plan.to_run
+    lasting = [row for row in rows if not row.restarts]
+    for share in (lasting, [row for row in rows if row.restarts]):
+        pool.run(share, session.options.jobs)
+        if session.stop.is_set():
+            return pool.results, SkipReason.TIME_LIMIT
+        pool.results = settle_bystanders(session, pool.results)
+    return pool.results, ""
 
 
 def _judgement(row: Row, results: Mapping[str, CheckResult], ended_early: str) -> Judgement | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as with_seed
+from hypothesis import strategies as st
 from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.reporting import with_reporter
 from hypothesis.strategies import SearchStrategy
@@ -17,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 from conformance.checks.base import Spending
 from conformance.checks.violation import Tolerated, Violation
 from conformance.model.case import Case
-from conformance.runner.budget import Budget
+from conformance.runner.budget import BUDGETS, Budget
 
 # Explain is left out: it costs about four times the calls of shrinking and says nothing that a
 # minimal request does not.
@@ -52,6 +53,16 @@ def seed_of(run_seed: int, requirement: str) -> int:
     """The seed of one check: the same for any order of checks and any number of workers."""
     digest = hashlib.sha256(f"{run_seed}:{requirement}".encode()).digest()
     return int.from_bytes(digest[:8], "big")
+
+
+def prepare() -> None:
+    """Search once for nothing, after every check was imported: the first search of a process costs
+    up to a second more than others, in which Hypothesis looks for constants in what was imported.
+    """
+    # It looks when it is about to draw one, which is one integer in twenty.
+    numbers = st.lists(st.integers(), min_size=100, max_size=100)
+    cases = st.builds(lambda drawn: Case(params={"numbers": drawn}), numbers)
+    search(lambda _: None, cases, budget=BUDGETS["quick"], seed=0, spending=Spending(1, 1))
 
 
 def search(

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from conformance.errors import ConfigError, unknown_name
 from conformance.runtimes.orchestration import TABLE, Orchestration, read_orchestration
+from conformance.runtimes.stream_error import TABLE as STREAM_ERRORS
+from conformance.runtimes.stream_error import read_stream_errors
 from conformance.runtimes.worker import WorkerTerms, read_terms
 from conformance.wire.hooks import Hooks, command
 
 DEFAULT = Path("oe-conform.toml")
 _HOOKS = ("restart", "stop")
-_TABLES = ("hooks", "worker", TABLE)
+_TABLES = ("hooks", "worker", TABLE, STREAM_ERRORS)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """hooks: commands that stop and restart the target. worker: the terms of an HTTP worker.
-    orchestration: what runs an HTTP runtime and routes to it.
+    orchestration: what runs an HTTP runtime and routes to it. stream_errors: fields of requests
+    that are known to fail inside a stream, by route of an HTTP runtime.
     """
 
     hooks: Hooks = field(default_factory=Hooks)
     worker: WorkerTerms = field(default_factory=WorkerTerms)
     orchestration: Orchestration | None = None
+    stream_errors: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -49,6 +57,7 @@ def load_settings(path: Path | None) -> Settings:
         _hooks(table.get("hooks", {}), str(file)),
         read_terms(table.get("worker", {}), str(file)),
         read_orchestration(table.get(TABLE), str(file)),
+        read_stream_errors(table.get(STREAM_ERRORS, {}), str(file)),
     )
 
 

@@ -6,11 +6,14 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ConfigError
 from conformance.model.case import Case, from_json, to_json
-from conformance.runner.result import Failure
+
+if TYPE_CHECKING:
+    # The options of `run` need DIRECTORY before the checks are imported.
+    from conformance.runner.result import Failure
 
 FORMAT = 1
 DIRECTORY = Path(".oe-conform") / "failures"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -31,6 +32,7 @@ class HttpDeclared:
     are known exactly. conditions: names of stated conditions. allowed: effects that a call may
     have. context_tokens: the longest prompt that it was started for, 0 = not stated. observed:
     identity fields that the server itself reported, by name; nothing else is ever called reported.
+    stream_errors: fields of requests that the operator knows to fail inside a stream, by route.
     """
 
     runtime: RuntimeProfile
@@ -42,6 +44,9 @@ class HttpDeclared:
     observed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     target_class: HttpClass = HttpClass.RUNTIME
     worker: WorkerTerms | None = None
+    stream_errors: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
     @property
     def profile_name(self) -> str:
@@ -58,6 +63,18 @@ class HttpDeclared:
     def states(self, condition: str) -> bool:
         """Whether the operator stated the condition; there may be none."""
         return not condition or condition in self.conditions
+
+    def failing(self, route: str) -> Mapping[str, Any] | None:
+        """Fields of a request that fails inside a stream of the route: the operator's, else the
+        profile's where they hold for this server; None when nobody knows any.
+        """
+        if route in self.stream_errors:
+            return self.stream_errors[route]
+        for each in self.runtime.stream_errors:
+            known = self.states(each.condition) and (self.scripted or not each.scripted)
+            if each.route == route and known:
+                return each.fields
+        return None
 
     def capability(self, name: str) -> Capability:
         """What the profile says of a capability. Raises ConfigError when nothing."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from conformance.errors import ConfigError, unknown_name
 from conformance.runtimes.orchestration import Orchestration
+from conformance.runtimes.stream_error import StreamError
 
 COMMON = "http-common"  # the contract that binds every HTTP runtime
 
@@ -80,6 +81,7 @@ class UsagePlace:
 class Route:
     """One route. contract: the requirement set that it promises, empty for none. condition: must
     be stated for the route to exist. evidence: what a good answer shows (`process-alive`).
+    envelope: of error answers; stream_envelope: of an error inside a stream, None = not known.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Route:
     terminator: Terminator | None = None
     usage: UsagePlace | None = None
     envelope: Envelope | None = None
+    stream_envelope: Envelope | None = None
     condition: str = ""
     evidence: str = ""
     close_delimited: bool = False
@@ -139,7 +142,8 @@ class RuntimeProfile:
     """One pinned build. digest: sha256 (hex) of the bytes of the file `source`. limits: numbers
     that the build is known to have, by name (`context_tokens`, `parallel`). cancel: seconds until
     an abandoned call is freed, by name (`stream`, `unary`). common: whether the rules of every
-    HTTP inference server bind it. orchestration: what runs it and routes to it, None for nothing.
+    HTTP inference server bind it. stream_errors: requests that are known to fail inside a stream.
+    orchestration: what runs it and routes to it, None for nothing.
     """
 
     name: str
@@ -159,6 +163,7 @@ class RuntimeProfile:
     source: str
     digest: str
     common: bool = True
+    stream_errors: tuple[StreamError, ...] = ()
     orchestration: Orchestration | None = None
 
     @property
@@ -176,7 +181,13 @@ class RuntimeProfile:
     def conditions(self) -> frozenset[str]:
         """Names that an operator may state."""
         named = {capability.condition for capability in self.capabilities.values()}
-        return frozenset(named | {route.condition for route in self.routes}) - {""}
+        named |= {route.condition for route in self.routes}
+        return frozenset(named | {each.condition for each in self.stream_errors}) - {""}
+
+    @property
+    def streaming(self) -> tuple[str, ...]:
+        """Names of the routes that have streams."""
+        return tuple(each.name for each in self.routes if each.stream is not Framing.NONE)
 
     def route(self, name: str) -> Route:
         """The route of this name. Raises ConfigError for an unknown one."""

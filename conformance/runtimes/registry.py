@@ -26,6 +26,7 @@ from conformance.runtimes.profile import (
     Terminator,
     UsagePlace,
 )
+from conformance.runtimes.stream_error import StreamError, check_fields, check_routes
 
 SCHEMA = "runtime.json"
 PREFIX = "runtimes/"
@@ -85,6 +86,7 @@ def load_runtime(file: Traversable, contracts: Registry) -> RuntimeProfile:
         sources=tuple(head["sources"]),
         source=file.name,
         digest=digest,
+        stream_errors=tuple(_stream_error(row) for row in table.get("stream_error", ())),
     )
     _check(profile, [each.name for each in capabilities], contracts)
     return profile
@@ -104,11 +106,20 @@ def _route(row: dict[str, Any]) -> Route:
         stream=Framing(row.get("stream", "none")),
         terminator=None if terminator is None else Terminator(**terminator),
         usage=None if usage is None else UsagePlace(**usage),
-        envelope=Envelope(row["envelope"]) if "envelope" in row else None,
+        envelope=_envelope(row.get("envelope")),
+        stream_envelope=_envelope(row.get("stream_envelope")),
         condition=row.get("condition", ""),
         evidence=row.get("evidence", ""),
         close_delimited=row.get("close_delimited", False),
     )
+
+
+def _envelope(name: str | None) -> Envelope | None:
+    return None if name is None else Envelope(name)
+
+
+def _stream_error(row: dict[str, Any]) -> StreamError:
+    return StreamError(**{**row, "fields": MappingProxyType(row["fields"])})
 
 
 def _capability(row: dict[str, Any]) -> Capability:
@@ -144,6 +155,10 @@ def _check(profile: RuntimeProfile, capabilities: list[str], contracts: Registry
         if deviation.requirement not in {row.id for row in rows}:
             ids = [row.id for row in rows]
             raise unknown_name("requirement id", deviation.requirement, ids, source=source)
+    _unique("stream_error", [each.route for each in profile.stream_errors], source)
+    check_routes((each.route for each in profile.stream_errors), profile.streaming, source)
+    for each in profile.stream_errors:
+        check_fields(f"the stream_error of {each.route}", each.fields, source)
     for reporter in profile.reporters:
         if profile.route(reporter.route).effect is not Effect.NON_MUTATING:
             raise ConfigError(

@@ -46,6 +46,8 @@ RUN = Script(
     ),
 )
 EMO = Script("Please EMO", (*(bytes([each]) for each in "\U0001f600".encode()), b" sigma"))
+# A byte that no UTF-8 text has: servers that decode strictly fail inside the stream.
+BAD = Script("Please BAD", (b"Wrong", b"\xff"))
 LOOP = Script("Please LOOP", (b" ping", b" pong") * (_ENDLESS // 2), ends=False)
 HEADS, TAILS = " heads", " tails"
 COIN_PROMPT = "Please COIN"

@@ -20,6 +20,10 @@ HINTS: tuple[dict[str, Any], ...] = (
 # One request in so many has a guide: compiling costs, and a guide hides what a model writes.
 GUIDED_SHARE = 8
 
+_PERHAPS = st.none() | st.booleans()
+_SOME_SALT = st.none() | st.sampled_from(SALTS)
+_SOME_HINTS = st.none() | st.sampled_from(HINTS)
+
 
 def draw_extras(
     draw: st.DrawFn, request: v1.GenerateRequest, declared: Declared, limits: Limits
@@ -28,16 +32,16 @@ def draw_extras(
     if declared.legacy:
         return
     _draw_kv(draw, request, limits)
-    hints = draw(st.none() | st.sampled_from(HINTS))
+    hints = draw(_SOME_HINTS)
     if hints is not None:
         request.extra.update(hints)
 
 
 def _draw_kv(draw: st.DrawFn, request: v1.GenerateRequest, limits: Limits) -> None:
-    bypass = draw(st.none() | st.booleans())
+    bypass = draw(_PERHAPS)
     if bypass is not None:
         request.kv.bypass_prefix_cache = bypass and bool(limits.cache_bypass)
-    if limits.cache_salt and (salt := draw(st.none() | st.sampled_from(SALTS))) is not None:
+    if limits.cache_salt and (salt := draw(_SOME_SALT)) is not None:
         request.kv.cache_salt = salt
 
 

@@ -28,7 +28,7 @@ def single_faults(declared: Declared) -> st.SearchStrategy[Case]:
 
 def faulty(declared: Declared, rule: str) -> st.SearchStrategy[Case]:
     """Valid requests of this engine with one fault of `rule`; empty cases where it has none."""
-    wrongs = [wrong for wrong in faults(declared) if wrong.rule == rule]
+    wrongs = faults(declared, rule)
     if not wrongs:
         return st.just(Case())
     return st.builds(_faulty, requests(declared), st.sampled_from(wrongs)).map(Case)
@@ -43,11 +43,11 @@ def _faulty(base: v1.GenerateRequest, wrong: Fault) -> v1.GenerateRequest:
 
 def with_fault(declared: Declared, base: v1.GenerateRequest, rule: str) -> list[Case]:
     """`base` with each fault of `rule` that this engine's declarations make possible."""
-    return [Case(_faulty(base, wrong)) for wrong in faults(declared) if wrong.rule == rule]
+    return [Case(_faulty(base, wrong)) for wrong in faults(declared, rule)]
 
 
-def faults(declared: Declared) -> tuple[Fault, ...]:
-    """Every fault that the declarations of this engine make certain.
+def faults(declared: Declared, rule: str | None = None) -> tuple[Fault, ...]:
+    """Every fault, or every one of `rule`, that the declarations of this engine make certain.
 
     Without those that need an option which the engine excludes together with the simplest input.
     """
@@ -62,7 +62,8 @@ def faults(declared: Declared) -> tuple[Fault, ...]:
     return tuple(
         wrong
         for wrong in possible
-        if "OE-CORE-CAP-019" not in expect(_faulty(base, wrong), (), declared).broken
+        if rule in {None, wrong.rule}
+        and "OE-CORE-CAP-019" not in expect(_faulty(base, wrong), (), declared).broken
     )
 
 

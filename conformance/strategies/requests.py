@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -21,6 +23,22 @@ MAX_TOKENS = 8
 ALPHABET = "abcdehilnorst ABT019.,?!-éñßЖд語日本한🙂"
 # Texts that models write all the time, so that a stop condition is met within a few tokens.
 FREQUENT_TEXTS = ("e", " ", "a", "t", "o", "n", ".", "\n", "th")
+
+# Strategies are made once: Hypothesis validates each object anew, which costs more than drawing.
+# A list, because texts shrink to zeros whatever comes first in the alphabet.
+_LETTERS = st.lists(st.sampled_from(ALPHABET), min_size=1, max_size=10)
+_PERHAPS = st.none() | st.booleans()
+_SAMPLING: Mapping[str, st.SearchStrategy[float | None]] = {
+    "temperature": st.none() | st.sampled_from((0.0, 0.7, 1.0, 1.5)),
+    "top_p": st.none() | st.sampled_from((1.0, 0.9, 0.5)),
+    "top_k": st.none() | st.sampled_from((0, -1, 1, 5, 40)),
+    "min_p": st.none() | st.sampled_from((0.0, 0.05, 0.5)),
+    "frequency_penalty": st.none() | st.sampled_from((0.0, 0.5, -0.5)),
+    "presence_penalty": st.none() | st.sampled_from((0.0, 0.5, -0.5)),
+    "repetition_penalty": st.none() | st.sampled_from((1.0, 1.1)),
+    "seed": st.none() | st.integers(0, 1000),
+}
+_STOP_TEXTS = st.sampled_from(FREQUENT_TEXTS).map(lambda text: v1.StopCondition(stop_text=text))
 
 
 class Feature(StrEnum):
@@ -95,13 +113,9 @@ def _draw_input(
     able = bool(limits.token_input)
     ids = able and (Feature.TOKENS in features or takes_tokens(declared) or draw(st.booleans()))
     if ids:
-        request.token_ids.ids[:] = draw(
-            st.lists(st.sampled_from(limits.tokens), min_size=1, max_size=8)
-        )
+        request.token_ids.ids[:] = draw(_ids(limits.tokens))
     elif limits.text_input:
-        # A list, because texts shrink to zeros whatever comes first in the alphabet.
-        letters = st.lists(st.sampled_from(ALPHABET), min_size=1, max_size=10)
-        request.prompt = "".join(draw(letters))
+        request.prompt = "".join(draw(_LETTERS))
 
 
 def _draw_sampling(
@@ -112,18 +126,8 @@ def _draw_sampling(
         sampling.num_sequences = draw(st.integers(2, most))
     elif draw(st.booleans()):
         sampling.num_sequences = draw(st.integers(1, most))
-    table: dict[str, st.SearchStrategy[float]] = {
-        "temperature": st.sampled_from((0.0, 0.7, 1.0, 1.5)),
-        "top_p": st.sampled_from((1.0, 0.9, 0.5)),
-        "top_k": st.sampled_from((0, -1, 1, 5, 40)),
-        "min_p": st.sampled_from((0.0, 0.05, 0.5)),
-        "frequency_penalty": st.sampled_from((0.0, 0.5, -0.5)),
-        "presence_penalty": st.sampled_from((0.0, 0.5, -0.5)),
-        "repetition_penalty": st.sampled_from((1.0, 1.1)),
-        "seed": st.integers(0, 1000),
-    }
-    for name, values in table.items():
-        value = draw(st.none() | values)
+    for name, values in _SAMPLING.items():
+        value = draw(values)
         if value is not None:
             setattr(sampling, name, value)
 
@@ -144,23 +148,36 @@ def _draw_stopping(
     stopping.conditions.extend(_draw_conditions(draw, limits, features))
     if Feature.IGNORE_EOS in features:
         stopping.ignore_eos = True
-    elif (ignore := draw(st.none() | st.booleans())) is not None:
+    elif (ignore := draw(_PERHAPS)) is not None:
         stopping.ignore_eos = ignore
     if limits.stop_in_output and Feature.STOP_IN_OUTPUT in features:
         stopping.include_stop_in_output = True
-    elif (include := draw(st.none() | st.booleans())) is not None:
+    elif (include := draw(_PERHAPS)) is not None:
         stopping.include_stop_in_output = include and bool(limits.stop_in_output)
 
 
 def _draw_conditions(draw: st.DrawFn, limits: Limits, features: Features) -> list[v1.StopCondition]:
     room = min(SAFE_STOP_CONDITIONS, limits.max_stop_conditions or SAFE_STOP_CONDITIONS)
-    texts = st.sampled_from(FREQUENT_TEXTS).map(lambda text: v1.StopCondition(stop_text=text))
-    ids = st.sampled_from(limits.tokens).map(lambda token: v1.StopCondition(stop_token_id=token))
-    if Feature.STOP_TEXT in features:
-        return draw(st.lists(texts, min_size=min(3, room), max_size=room))
-    if Feature.STOP_TOKEN in features:
-        return draw(st.lists(ids, min_size=room, max_size=room))
-    return draw(st.lists(texts | ids, max_size=min(2, room)))
+    kinds = (Feature.STOP_TEXT, Feature.STOP_TOKEN)
+    kind = next((kind for kind in kinds if kind in features), None)
+    return draw(_conditions(limits.tokens, kind, room))
+
+
+@cache
+def _ids(tokens: tuple[int, ...]) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.sampled_from(tokens), min_size=1, max_size=8)
+
+
+@cache
+def _conditions(
+    tokens: tuple[int, ...], kind: Feature | None, room: int
+) -> st.SearchStrategy[list[v1.StopCondition]]:
+    ids = st.sampled_from(tokens).map(lambda token: v1.StopCondition(stop_token_id=token))
+    if kind is Feature.STOP_TEXT:
+        return st.lists(_STOP_TEXTS, min_size=min(3, room), max_size=room)
+    if kind is Feature.STOP_TOKEN:
+        return st.lists(ids, min_size=room, max_size=room)
+    return st.lists(_STOP_TEXTS | ids, max_size=min(2, room))
 
 
 def _draw_response(
@@ -173,7 +190,7 @@ def _draw_response(
     ):
         offer: v1.LogprobCapabilities = getattr(model.generation, f"{which}_logprobs")
         forced = bool(features & {logprobs, candidates})
-        wanted = True if forced else draw(st.none() | st.booleans())
+        wanted = True if forced else draw(_PERHAPS)
         if wanted is None:
             continue
         setattr(response, f"return_{which}_logprobs", wanted and offer.supported)

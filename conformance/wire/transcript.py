@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import grpc
 from google.protobuf.message import Message
@@ -70,7 +71,8 @@ class Transcript:
     method: `package.Service/Rpc`. request: the parsed request, None when the bytes sent do not
     parse. actions: what the client did meanwhile, in order. deadline: seconds allowed, None when
     the call had no deadline. redacted: whether its content was taken out (`without_payload`), so
-    that rules which read content cannot judge it.
+    that rules which read content cannot judge it. known: what readers have found in it
+    (`remembered`), no part of the value.
     """
 
     method: str
@@ -82,6 +84,7 @@ class Transcript:
     actions: tuple[Action, ...] = ()
     deadline: float | None = None
     redacted: bool = False
+    known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -54,8 +54,12 @@ class Projections:
         else:
             out = self._product(x)
         if adapters is not None:
-            for part, view in zip(self._parts, out.split_with_sizes(self._sizes, dim=-1), strict=True):
-                addend = adapters(x, part.name)
-                if addend is not None:
-                    view.add_(addend)
+            self._adapt(x, out, adapters)
         return out
+
+    def _adapt(self, x: Tensor, out: Tensor, adapters: AdapterHook) -> None:
+        parts = out.split_with_sizes(self._sizes, dim=-1)
+        for part, view in zip(self._parts, parts, strict=True):
+            addend = adapters(x, part.name)
+            if addend is not None:
+                view.add_(addend)

@@ -63,9 +63,10 @@ class Reply:
 
 
 def send(probe: HttpProbe, prompt: str, *, stream: bool = False, **fields: Any) -> Exchange:
-    """Ask, whatever comes of it."""
-    streamed = {"stream": True} if stream else {}
-    body = probe.fields(input=prompt, **streamed, **fields)
+    """Ask, whatever comes of it. The form is always said: there are servers that stream unless
+    they are told not to, and rules about one piece would be about two streams.
+    """
+    body = probe.fields(input=prompt, stream=stream, **fields)
     return probe.call(probe.route(CONTRACT), body)
 
 

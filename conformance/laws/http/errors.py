@@ -45,10 +45,16 @@ def envelope_problem(exchange: Exchange, wanted: Envelope) -> str | None:
     """What is wrong with an error body; None when it is as wanted. Quotes nothing of it."""
     if wanted is Envelope.TEXT:
         return None if exchange.body.strip() else "an empty body"
-    value = exchange.json
+    return value_problem(exchange.json, wanted)
+
+
+def value_problem(value: Any, wanted: Envelope) -> str | None:
+    """What is wrong with an error object of an envelope in JSON; None when it is as wanted."""
     if not isinstance(value, dict):
         return "no JSON object"
     match wanted:
+        case Envelope.TEXT:
+            return "a JSON object"
         case Envelope.OPENAI | Envelope.OPENAI_INT_CODE:
             return _nested(value.get("error"), wanted)
         case Envelope.FLAT:

@@ -98,6 +98,8 @@ def names(exchange: Exchange, _: HttpDeclared) -> Ruling:
     if stream is None or not stream.events:
         return None
     for event in stream.events:
+        if event is stream.error:
+            continue
         if not event.name:
             return Finding("a name of each event", "none", event.number)
         if event.value.get("type") != event.name:
@@ -140,6 +142,8 @@ def end(exchange: Exchange, _: HttpDeclared) -> Ruling:
         return None
     if stream.done:
         return Finding("no [DONE]", "one", stream.done[0])
+    if stream.error is not None:
+        return None  # what follows an error is a rule of its own
     ends = list(stream.of(*ENDS))
     if len(ends) != 1:
         return Finding("one event that ends the response", f"{len(ends)}")

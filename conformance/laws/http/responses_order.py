@@ -35,7 +35,8 @@ def order_problem(stream: ResponseStream) -> Finding | None:
         problem = _step(state, event)
         if problem is not None:
             return Finding(problem, event.kind[:60], event.number)
-    if state.ended and state.items:
+    # A failure ends whatever was open.
+    if state.ended and state.items and not stream.failed:
         return Finding("response.output_item.done for each item", f"{state.items} open items")
     return None
 

@@ -64,7 +64,16 @@ class ResponseStream:
     @property
     def failed(self) -> bool:
         """Whether the stream tells of an error."""
-        return any(event.kind in {"error", "response.failed"} for event in self.events)
+        return self.error is not None or any(self.of("response.failed"))
+
+    @property
+    def error(self) -> NamedEvent | None:
+        """The first event that is an error, be it one without a type; a response has a key of this
+        name inside.
+        """
+        return next(
+            (e for e in self.events if e.kind == "error" or e.value.get("error") is not None), None
+        )
 
     @property
     def text(self) -> str:

@@ -104,7 +104,7 @@ def _place(stream: Stream) -> str:
 def _terminal(exchange: Exchange, stated: UsagePlace) -> Ruling:
     stream = response_stream(exchange)
     last = None if stream is None else stream.last
-    if last is None or stated.where != "terminal":
+    if stream is None or last is None or stated.where != "terminal" or stream.failed:
         return None
     if isinstance(last.response.get("usage"), dict):
         return True

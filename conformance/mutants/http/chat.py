@@ -9,13 +9,14 @@ from typing import Any
 from conformance.mutants.http.ask import CONTEXT_TOKENS, MAX_CHOICES, MODEL, Ask, Fields
 from conformance.mutants.http.generator import (
     LOGPROB,
+    BrokenOutputError,
     Generation,
     Piece,
     Sampling,
     example_of,
     prompt_tokens,
 )
-from conformance.mutants.http.reply import Event, RefusedError, Reply, streamed
+from conformance.mutants.http.reply import Event, RefusedError, Reply, nested_error, streamed
 
 PATH = "/v1/chat/completions"
 DONE = "[DONE]"
@@ -48,7 +49,8 @@ def chat(ask: Ask) -> Reply:
     ]
     number = next(_numbers)
     if ask.stream:
-        return streamed(_stream(number, prompt, generations, logprobs, ask.usage_wanted))
+        events = _stream(number, prompt, generations, logprobs, ask.usage_wanted)
+        return streamed(told(events))
     return Reply(body=_whole(number, prompt, generations, logprobs))
 
 
@@ -140,6 +142,15 @@ def _stream(
     if usage_wanted:
         yield Event({**head, "choices": [], "usage": usage(prompt, generations)})
     yield Event(DONE)
+
+
+def told(events: Iterator[Event]) -> Iterator[Event]:
+    """A stream that tells of an error when one comes up in it, and ends."""
+    try:
+        yield from events
+    except BrokenOutputError as broken:
+        yield Event(nested_error(str(broken), "server_error"))
+        yield Event(DONE)
 
 
 def _head(number: int, kind: str) -> dict[str, Any]:

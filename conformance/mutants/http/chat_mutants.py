@@ -9,7 +9,7 @@ from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.chat import PATH
 from conformance.mutants.http.mutant import Change, bodies
 from conformance.mutants.http.shape import Shape, choices
-from conformance.mutants.http.text_mutants import text_mutants
+from conformance.mutants.http.text.mutants import text_mutants
 
 Json = dict[str, Any]
 
@@ -52,6 +52,7 @@ SHAPE = Shape(
         "announced": "032",
         "content_key": "033",
         "ordinary": "034",
+        "stream_error": "035",
     },
     lambda choice: choice["delta"],
     lambda choice: choice["message"],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.mutants.http.ask import CONTEXT_TOKENS, MAX_CHOICES, MODEL, Ask, Fields
-from conformance.mutants.http.chat import DONE, usage
+from conformance.mutants.http.chat import DONE, told, usage
 from conformance.mutants.http.generator import LOGPROB, Generation, Piece, Sampling, prompt_tokens
 from conformance.mutants.http.reply import Event, RefusedError, Reply, streamed
 
@@ -40,7 +40,7 @@ def completions(ask: Ask) -> Reply:
     ]
     head = _head(next(_numbers))
     if ask.stream:
-        return streamed(_stream(head, generations, logprobs, ask.usage_wanted))
+        return streamed(told(_stream(head, generations, logprobs, ask.usage_wanted)))
     return Reply(body=_whole(head, generations, logprobs, echo))
 
 

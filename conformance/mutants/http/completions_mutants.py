@@ -9,7 +9,7 @@ from conformance.mutants.http.completions import PATH
 from conformance.mutants.http.mutant import bodies
 from conformance.mutants.http.reply import Reply
 from conformance.mutants.http.shape import Shape
-from conformance.mutants.http.text_mutants import text_mutants
+from conformance.mutants.http.text.mutants import text_mutants
 
 Json = dict[str, Any]
 
@@ -54,6 +54,7 @@ SHAPE = Shape(
         "batch": "029",
         "announced": "030",
         "ordinary": "031",
+        "stream_error": "032",
     },
     _itself,
     _itself,

@@ -11,9 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.runtimes.script import COIN_PROMPT, EMO, HEADS, LOOP, RUN, TAILS, Script
+from conformance.runtimes.script import BAD, COIN_PROMPT, EMO, HEADS, LOOP, RUN, TAILS, Script
 
 LOGPROB = math.log(0.99687)
+_SCRIPTS: Mapping[str, Script] = {each.prompt.split()[-1]: each for each in (RUN, EMO, LOOP, BAD)}
+
+
+class BrokenOutputError(Exception):
+    """The model's output is no text, which shows only after a part of it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,18 @@ class Generation:
     completion_tokens: int = 0
 
     def pieces(self) -> Iterator[Piece]:
-        """Text as it may go out: whole characters, nothing that may begin a stop string."""
-        decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
+        """Text as it may go out: whole characters, nothing that may begin a stop string. Raises
+        BrokenOutputError.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")()
         held, tokens = "", list[bytes]()
         for token in self._tokens():
             self.completion_tokens += 1
             tokens.append(token)
-            held += decoder.decode(token)
+            try:
+                held += decoder.decode(token)
+            except UnicodeDecodeError as error:
+                raise BrokenOutputError("the output is no UTF-8") from error
             cut = _first_stop(held, self.sampling.stop)
             if cut is not None:
                 self.finish = "stop"
@@ -90,8 +100,7 @@ class Generation:
         word = words[-1] if words else ""
         if word == COIN_PROMPT.split()[-1]:
             return (self._coin(),), True
-        scripts: Mapping[str, Script] = {each.prompt.split()[-1]: each for each in (RUN, EMO, LOOP)}
-        script = scripts.get(word)
+        script = _SCRIPTS.get(word)
         if script is not None:
             return script.tokens, script.ends
         return self._varied(), True

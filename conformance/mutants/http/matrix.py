@@ -16,7 +16,7 @@ from conformance.runner.run import run_http
 BUDGET = Budget("mutant", 4, 200, 40_000, 0, 2)
 _BROKEN = frozenset({Status.FAIL, Status.FLAKY, Status.WARN, Status.ERROR})
 # A server that hangs on purpose is given up soon (seconds).
-_PATIENCE = 2.0
+PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _broken(
 ) -> dict[str, tuple[Status, str]]:
     with serving(mutant) as server:
         options = options_for(server.origin, scripted=scripted, budget=BUDGET, ids=ids)
-        limits = options.limits.within(_PATIENCE)
+        limits = options.limits.within(PATIENCE)
         report = run_http(replace(options, limits=limits))
     return {
         judgement.requirement: (judgement.status, f"{judgement.status.value}: {judgement.detail}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from conformance.checks.http.probes_health import CANARY_PROMPT
 from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.observing import CANARY, METRICS, REQUESTS, RUNNING, TOKENS, add
-from conformance.mutants.http.reply import RefusedError, Reply
+from conformance.mutants.http.reply import Event, RefusedError, Reply
 
 HEALTH = "/health"
 
@@ -65,6 +67,26 @@ def _busy(ask: Ask, _: Reply) -> Reply | None:
     return Reply(stall=True) if waits else None
 
 
+def _running_for_ever(ask: Ask, reply: Reply) -> None:
+    """What a client leaves in the middle still counts as running."""
+    if reply.events is not None and _endless(ask):
+        reply.events = _left_running(ask, reply.events)
+
+
+def _left_running(ask: Ask, events: Iterator[Event]) -> Iterator[Event]:
+    try:
+        yield from events
+    finally:
+        add(ask, RUNNING, 1)
+        ask.state["left"] = True
+
+
+def _counting_on(ask: Ask) -> None:
+    """Each look at the counters finds one token more of what nobody reads."""
+    if ask.path == METRICS and ask.state.get("left"):
+        add(ask, TOKENS, 1)
+
+
 MUTANTS = (
     HttpMutant(
         "metrics-drained",
@@ -108,6 +130,14 @@ MUTANTS = (
         "OE-HTTP-PROBE-006",
         "The generating probe fails while requests are answered.",
         on_reply=_always_failing,
+    ),
+    HttpMutant(
+        "generates-for-nobody",
+        "OE-HTTP-CANCEL-001",
+        "A generation goes on when its client has left.",
+        on_ask=_counting_on,
+        on_reply=_running_for_ever,
+        also=frozenset({"OE-HTTP-PROBE-002"}),
     ),
     HttpMutant(
         "health-behind-inference",

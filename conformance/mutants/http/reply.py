@@ -70,6 +70,11 @@ def streamed(events: Iterator[Event]) -> Reply:
     return Reply(events=events, content_type="text/event-stream")
 
 
+def nested_error(problem: str, kind: str) -> dict[str, Any]:
+    """An error as the OpenAI API envelopes it."""
+    return {"error": {"message": problem, "type": kind, "param": None, "code": None}}
+
+
 class RefusedError(Exception):
     """A request that the server refuses: status, type and a message that quotes nothing."""
 
@@ -82,5 +87,4 @@ class RefusedError(Exception):
     @property
     def reply(self) -> Reply:
         """As the OpenAI API envelopes it."""
-        error = {"message": self.problem, "type": self.kind, "param": None, "code": None}
-        return Reply(self.status, {"error": error})
+        return Reply(self.status, nested_error(self.problem, self.kind))

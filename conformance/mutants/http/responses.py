@@ -7,10 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.mutants.http.ask import CONTEXT_TOKENS, MODEL, Ask, Fields
-from conformance.mutants.http.generator import Generation, Sampling, prompt_tokens
+from conformance.mutants.http.generator import (
+    BrokenOutputError,
+    Generation,
+    Sampling,
+    prompt_tokens,
+)
 from conformance.mutants.http.reply import Event, RefusedError, Reply, streamed
 
 PATH = "/v1/responses"
+FAILED = "response.failed"
 _CREATED = 1_700_000_000
 _numbers = itertools.count(1)
 
@@ -29,7 +35,7 @@ def responses(ask: Ask) -> Reply:
     generation = Generation(Sampling(prompt, limit, temperature=temperature))
     number = next(_numbers)
     if ask.stream:
-        return streamed(_numbered(_stream(number, prompt, generation)))
+        return streamed(_numbered(_told(number, _stream(number, prompt, generation))))
     text = "".join(piece.text for piece in generation.pieces())
     return Reply(body=_finished(number, prompt, generation, text))
 
@@ -37,6 +43,16 @@ def responses(ask: Ask) -> Reply:
 def _numbered(events: Iterator[dict[str, Any]]) -> Iterator[Event]:
     for number, value in enumerate(events):
         yield Event(value | {"sequence_number": number}, value["type"])
+
+
+def _told(number: int, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A stream that tells of an error when one comes up in it, and ends as failed."""
+    try:
+        yield from events
+    except BrokenOutputError as broken:
+        error = {"code": "server_error", "message": str(broken)}
+        yield {"type": "error", **error, "param": None}
+        yield {"type": FAILED, "response": _response(number, "failed") | {"error": error}}
 
 
 def _stream(number: int, prompt: str, generation: Generation) -> Iterator[dict[str, Any]]:

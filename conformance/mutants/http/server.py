@@ -17,6 +17,7 @@ from typing import Any, cast
 from conformance.http.json_text import JsonFault, parse_json
 from conformance.mutants.http import chat, completions, observing, responses
 from conformance.mutants.http.ask import MODEL, Ask
+from conformance.mutants.http.generator import BrokenOutputError
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.reply import Event, RefusedError, Reply
 
@@ -147,6 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
             reply = self._routed(server, ask)
         except RefusedError as refused:
             reply = refused.reply
+        except BrokenOutputError as broken:
+            reply = RefusedError(500, str(broken), "server_error").reply
         if mutant is not None and mutant.on_reply is not None:
             reply = mutant.on_reply(ask, reply) or reply
         return reply

@@ -80,10 +80,10 @@ def on_path(path: str, change: Change) -> Change:
 
 
 def messages(change: Callable[[Json], None]) -> Change:
-    """Change each JSON message of a stream."""
+    """Change each JSON message of a stream; errors are none."""
 
     def one(event: Event) -> Event:
-        if isinstance(event.data, dict):
+        if isinstance(event.data, dict) and "choices" in event.data:
             change(event.data)
         return event
 
@@ -100,11 +100,15 @@ def choices(change: Callable[[Json], None]) -> Change:
     return messages(one)
 
 
+def choices_in(event: Event) -> list[Json]:
+    """The choices of a message; none of the terminator and of an error."""
+    found: list[Json] = event.data.get("choices", []) if isinstance(event.data, dict) else []
+    return found
+
+
 def is_finish(event: Event) -> bool:
     """Whether a message ends a choice."""
-    return isinstance(event.data, dict) and any(
-        choice["finish_reason"] is not None for choice in event.data["choices"]
-    )
+    return any(choice["finish_reason"] is not None for choice in choices_in(event))
 
 
 def finish(old: str, new: str, unless: str = "") -> Change:

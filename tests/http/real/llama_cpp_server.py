@@ -1,4 +1,5 @@
-"""llama.cpp's server from the package xllamacpp: `python llama_cpp_server.py MODEL PORT SLOTS`.
+"""llama.cpp's server from the package xllamacpp: `python llama_cpp_server.py MODEL PORT SLOTS`,
+with a fourth word `shared` for one cache that all slots share.
 
 It ends when its standard input is closed, so it cannot outlive the test that started it.
 """
@@ -22,7 +23,8 @@ def main() -> None:
         parameters.hostname = "127.0.0.1"
     parameters.port = port
     parameters.n_parallel = slots
-    parameters.n_ctx = slots * CONTEXT_TOKENS
+    parameters.kv_unified = sys.argv[4:] == ["shared"]
+    parameters.n_ctx = CONTEXT_TOKENS if parameters.kv_unified else slots * CONTEXT_TOKENS
     parameters.endpoint_metrics = parameters.endpoint_slots = True
     parameters.warmup = False
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 2

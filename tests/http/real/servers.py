@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import pytest
 
 from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
+from conformance.model.status import SkipReason, Status
 from conformance.runner.http_session import HttpOptions
 from conformance.runner.report import Report
 from conformance.runner.run import run_http
@@ -25,6 +25,7 @@ from conformance.runner.selection import Selection
 from conformance.runtimes.registry import runtime_profile, runtime_profiles
 
 START_SECONDS = 120.0
+_ASK_SECONDS = 0.05
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -58,6 +59,16 @@ class RealServer:
                 seed=1,
             )
         )
+
+
+def unjudged(report: Report) -> frozenset[str]:
+    """Rows that apply and are neither kept nor broken, save those that need a testing hook."""
+    silent = {Status.BLOCKED, Status.ERROR, Status.FLAKY}
+    return frozenset(
+        each.requirement
+        for each in report.judgements
+        if each.status in silent or each.reason is SkipReason.UNCLAIMED
+    )
 
 
 def python() -> str:
@@ -98,9 +109,10 @@ def started(
     *,
     health: str = "/health",
     environment: Mapping[str, str] | None = None,
+    start_seconds: float = START_SECONDS,
 ) -> Iterator[str]:
-    """Run a server until the block ends, from the time that its health route answers 200.
-    Yields its origin.
+    """Run a server until the block ends, from the time that its health route answers 200, which
+    may take `start_seconds`. Yields its origin.
     """
     origin = f"http://127.0.0.1:{port}"
     with log.open("wb") as output:
@@ -112,7 +124,7 @@ def started(
             env={**os.environ, "HF_HUB_OFFLINE": "1", **(environment or {})},
         )
         try:
-            _wait_healthy(process, origin + health, log)
+            _wait_healthy(process, origin + health, log, start_seconds)
             yield origin
         finally:
             process.terminate()
@@ -123,15 +135,26 @@ def started(
                 process.communicate()
 
 
-def _wait_healthy(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
+def _wait_healthy(process: subprocess.Popen[bytes], url: str, log: Path, seconds: float) -> None:
+    """Ask until the answer is 200. Nothing tells when another project's server is up, so what is
+    waited for between two questions is its end.
+    """
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if process.poll() is not None:
-            break
         try:
             with _OPENER.open(url, timeout=5):
                 return
-        except (OSError, urllib.error.URLError):
-            time.sleep(0.05)
+        except OSError:
+            if _ended(process, _ASK_SECONDS):
+                break
     said = log.read_text("utf-8", errors="replace")[-2000:]
     raise AssertionError(f"{url} does not answer 200 (exit status {process.poll()}):\n{said}")
+
+
+def _ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether the process ends within so many seconds."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

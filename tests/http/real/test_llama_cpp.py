@@ -21,15 +21,29 @@ SCRIPT = str(Path(__file__).with_name("llama_cpp_server.py"))
 INSTALL = "xllamacpp==2026.8.10229"
 SLOTS = 2
 CONDITIONS = ("parallel-2", "metrics-flag", "slots-flag")
+SHARED = "kv-unified"
+ERRORS = {
+    "chat": "OE-HTTP-CHAT-035",
+    "completions": "OE-HTTP-COMP-032",
+    "responses": "OE-HTTP-RESP-020",
+}
 
 
 @contextmanager
-def serving(model: Path, log: Path, *, is_scripted: bool = True) -> Iterator[RealServer]:
-    """A server of the installed build, which is the last number of the package's version."""
+def serving(
+    model: Path, log: Path, *, is_scripted: bool = True, shared: bool = False
+) -> Iterator[RealServer]:
+    """A server of the installed build, which is the last number of the package's version. shared:
+    with one cache for all slots.
+    """
     build = f"b{version_of('xllamacpp', INSTALL).rpartition('.')[2]}"
     profile, port = profile_of("llama-cpp", build, INSTALL), free_port()
-    with started([SCRIPT, str(model), str(port), str(SLOTS)], port, log) as origin:
-        yield RealServer(origin, profile, CONDITIONS, CONTEXT, is_scripted)
+    words = [SCRIPT, str(model), str(port), str(SLOTS), *(["shared"] if shared else [])]
+    stated = (*CONDITIONS, SHARED) if shared else CONDITIONS
+    known = runtime_profile(profile).conditions
+    with started(words, port, log) as origin:
+        conditions = tuple(each for each in stated if each in known)
+        yield RealServer(origin, profile, conditions, CONTEXT, is_scripted)
 
 
 @pytest.fixture(name="server", scope="module")
@@ -71,6 +85,21 @@ def test_the_command_line_says_the_same(
     command = ["run", "--target", server.origin, "--profile", server.profile, "--scripted"]
     some = [*command, "--id", "OE-HTTP-CHAT-00?", "--id", "OE-HTTP-CHAT-031"]
     assert cli.main(args=some, standalone_mode=False) in {0, None}
+
+
+def test_errors_inside_a_stream(scripted: Path, tmp_path: Path) -> None:
+    """A request that fails there is told of as the profile says, on each route that it knows one
+    for.
+    """
+    with serving(scripted / GGUF_NAME, tmp_path / "log", shared=True) as server:
+        report = server.judged(ids=tuple(ERRORS.values()))
+    profile = runtime_profile(server.profile)
+    assert report.comparison is not None
+    assert report.comparison.problems == ()
+    known = {ERRORS[each.route] for each in profile.stream_errors}
+    passed = {each.requirement for each in report.judgements if each.status is Status.PASS}
+    assert {"OE-HTTP-CHAT-035", "OE-HTTP-COMP-032"} <= known
+    assert passed & set(ERRORS.values()) == known
 
 
 def test_another_model_shows_no_other_deviations(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from conformance.cli import http_target as module
 from conformance.cli.main import cli
 from conformance.errors import ConfigError
 from conformance.mutants.http.fixture import fixture_profile
 from conformance.mutants.http.server import ROUTES, serving
+from conformance.runner import http_setup as module
 from conformance.runner.settings import load_settings
 from conformance.runtimes.orchestration import Orchestration, read_orchestration
 

@@ -84,6 +84,12 @@ requirement = "OE-HTTP-TINY-001"
 reason = "It does not."
 actual = "# things"
 link = "https://example.org/bug"
+
+[[stream_error]]
+route = "work"
+fields = { prompt = "break" }
+condition = "brittle"
+evidence = "seen"
 """
 
 
@@ -114,7 +120,8 @@ def test_a_profile_is_read(tmp_path: Path, contracts: Registry) -> None:
     profile = load_runtime(file, contracts)
     assert profile.id == "toy@1.2.3"
     assert profile.contracts == {"http-common", "tiny"}
-    assert profile.conditions == {"with-flag"}
+    assert profile.conditions == {"with-flag", "brittle"}
+    assert [each.fields for each in profile.stream_errors] == [{"prompt": "break"}]
     assert profile.route("work").effect is Effect.INFERENCE
     assert profile.capability("common.works").state is State.CONDITIONAL
     file.write_text(RUNTIME + "\n")
@@ -148,6 +155,11 @@ def test_a_profile_is_read(tmp_path: Path, contracts: Registry) -> None:
         ('link = "https://example.org/bug"', 'link = "bug 5"', "https link"),
         ('route = "version"', 'route = "work"', "non-mutating"),
         ('pointer = "/version"', 'pointer = "version"', "JSON pointer"),
+        ('route = "work"\nfields', 'route = "version"\nfields', "streaming route"),
+        ('route = "work"\nfields', 'route = "wrok"\nfields', "perhaps work"),
+        ('{ prompt = "break" }', "{}", "fields"),
+        ('{ prompt = "break" }', "{ stream = false }", "sets 'stream'"),
+        ('condition = "brittle"\nevidence = "seen"\n', "", "evidence"),
     ],
 )
 def test_what_is_wrong_is_named(

@@ -28,6 +28,7 @@ from reference_engine.worker.transport import worker_app
 
 STAGE = "/testing/worker"
 SETTINGS = TransportSettings(body_limit=4096, budget_seconds=20.0, budget_header="x-budget-ms")
+START_SECONDS = 20.0
 BUDGET = Budget("server", 1, 120, 20_000, 0, 2)
 
 # Serves an application on a port until the event is set.
@@ -110,7 +111,7 @@ def _running(main: Callable[[int, asyncio.Event], Awaitable[None]]) -> Iterator[
     """Runs `main` in a loop and a thread of its own, until its event is set; yields the origin."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    began = threading.Event()
+    began, ended = threading.Event(), threading.Event()
     shared: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def whole() -> None:
@@ -119,10 +120,16 @@ def _running(main: Callable[[int, asyncio.Event], Awaitable[None]]) -> Iterator[
         began.set()
         await main(port, ending)
 
-    thread = threading.Thread(target=lambda: asyncio.run(whole()), daemon=True)
+    def run() -> None:
+        try:
+            asyncio.run(whole())
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        _wait_open(port)
+        _wait_open(port, ended)
         yield f"http://127.0.0.1:{port}"
     finally:
         began.wait(10)
@@ -133,14 +140,16 @@ def _running(main: Callable[[int, asyncio.Event], Awaitable[None]]) -> Iterator[
             raise RuntimeError("the server did not end")
 
 
-def _wait_open(port: int) -> None:
-    end = time.monotonic() + 20
+def _wait_open(port: int, ended: threading.Event) -> None:
+    """Connect until it succeeds. granian says nothing when it listens, so what is waited for
+    between two attempts is the server's end.
+    """
+    end = time.monotonic() + START_SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 5).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.02)
+        except OSError as refused:
+            if ended.wait(0.02) or time.monotonic() > end:
+                raise RuntimeError(f"no server at port {port}") from refused
         else:
             return

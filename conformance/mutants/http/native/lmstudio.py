@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.mutants.http.ask import MODEL, Ask, Fields
-from conformance.mutants.http.generator import Generation, Sampling, prompt_tokens
-from conformance.mutants.http.reply import Event, Reply
+from conformance.mutants.http.generator import (
+    BrokenOutputError,
+    Generation,
+    Sampling,
+    prompt_tokens,
+)
+from conformance.mutants.http.reply import Event, Reply, nested_error
 
 PATH = "/api/v1/chat"
 
@@ -49,8 +54,11 @@ def _events(prompt: str, generation: Generation) -> Iterator[Event]:
     yield _event("prompt_processing.end")
     yield _event("message.start")
     said = ""
-    for piece in generation.pieces():
-        said += piece.text
-        yield _event("message.delta", content=piece.text)
-    yield _event("message.end")
+    try:
+        for piece in generation.pieces():
+            said += piece.text
+            yield _event("message.delta", content=piece.text)
+        yield _event("message.end")
+    except BrokenOutputError as broken:
+        yield _event("error", **nested_error(str(broken), "unknown"))
     yield _event("chat.end", result=_result(prompt, generation, said))

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
+from conformance.http.limits import DEFAULT
 from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
 from conformance.model.status import Status
 from conformance.mutants.http.ask import MODEL, Ask
-from conformance.mutants.http.matrix import BUDGET, HttpTrial
+from conformance.mutants.http.matrix import BUDGET, PATIENCE, HttpTrial
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.native import lmstudio, ollama, tgi
 from conformance.mutants.http.reply import Reply
@@ -59,6 +60,7 @@ def native_options(
         scripted=scripted,
         budget=BUDGET,
         selection=Selection(ids=ids),
+        limits=DEFAULT.within(PATIENCE),
         seed=0,
     )
 

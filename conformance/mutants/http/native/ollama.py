@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.mutants.http.ask import MODEL, Ask, Fields
-from conformance.mutants.http.generator import Generation, Sampling, prompt_tokens
+from conformance.mutants.http.generator import (
+    BrokenOutputError,
+    Generation,
+    Sampling,
+    prompt_tokens,
+)
 from conformance.mutants.http.reply import Event, RefusedError, Reply, ndjson_bytes
 
 CHAT, GENERATE = "/api/chat", "/api/generate"
@@ -75,7 +80,11 @@ def _end(prompt: str, generation: Generation) -> dict[str, Any]:
 
 
 def _lines(prompt: str, generation: Generation, part: Any) -> Iterator[Event]:
-    for piece in generation.pieces():
-        if piece.text:
-            yield Event(_line(part(piece.text)))
+    try:
+        for piece in generation.pieces():
+            if piece.text:
+                yield Event(_line(part(piece.text)))
+    except BrokenOutputError as broken:
+        yield Event({"error": str(broken)})
+        return
     yield Event(_line(part("")) | _end(prompt, generation))

@@ -1,31 +1,35 @@
-"""Changes of the text itself: they have to know where an API puts it."""
+"""Changes of the text itself: each has to know where an API puts it, and is made for a shape."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.mutant import Change, all_events
 from conformance.mutants.http.reply import Event, Reply
-from conformance.mutants.http.shape import Json, Shape, choices, is_finish
+from conformance.mutants.http.shape import Json, Shape, choices, choices_in, is_finish
 
 _PING_PONG = 20  # tokens of the answers that are compared both ways
+_LOST = 15  # the one of them that a full queue drops
 UNBEGUN = "\u241e"  # ends the stop strings that only begin in an answer
 
 
-def text_changes(shape: Shape) -> Mapping[str, Change]:
-    """The changes that touch the text itself."""
+def _has_text(shape: Shape, event: Event) -> bool:
+    return any(shape.text(choice) for choice in choices_in(event))
 
-    def has_text(event: Event) -> bool:
-        return isinstance(event.data, dict) and any(
-            shape.text(choice) for choice in event.data["choices"]
-        )
 
-    def finish_early(events: list[Event]) -> list[Event]:
+def finish_early(shape: Shape) -> Change:
+    """The reason comes before the last text."""
+
+    def swapped(events: list[Event]) -> list[Event]:
         for at in [number for number, event in enumerate(events) if is_finish(event)]:
-            if has_text(events[at - 1]):
+            if _has_text(shape, events[at - 1]):
                 events[at - 1], events[at] = events[at], events[at - 1]
         return events
+
+    return all_events(swapped)
+
+
+def stop_leaks(shape: Shape) -> Change:
+    """The first character of a stop string comes through."""
 
     def leak(ask: Ask, reply: Reply) -> None:
         stop = (ask.json or {}).get("stop")
@@ -41,14 +45,20 @@ def text_changes(shape: Shape) -> Mapping[str, Change]:
         events.insert(at, Event({**events[at].data, "choices": [choice]}))
         reply.events = iter(events)
 
-    def held_for_ever(ask: Ask, reply: Reply) -> None:
+    return leak
+
+
+def held_for_ever(shape: Shape) -> Change:
+    """What began like a stop string is never sent."""
+
+    def held(ask: Ask, reply: Reply) -> None:
         stop = (ask.json or {}).get("stop")
         if not isinstance(stop, str) or UNBEGUN not in stop:
             return
         begun = stop[:-1]
         if reply.events is not None:
             events = list(reply.events)
-            last = [event for event in events if has_text(event)][-1]
+            last = [event for event in events if _has_text(shape, event)][-1]
             holder = shape.part(last.data["choices"][0])
             holder[shape.field] = holder[shape.field].removesuffix(begun)
             reply.events = iter(events)
@@ -56,10 +66,22 @@ def text_changes(shape: Shape) -> Mapping[str, Change]:
             holder = shape.whole(reply.body["choices"][0])
             holder[shape.field] = holder[shape.field].removesuffix(begun)
 
-    def half_characters(choice: Json) -> None:
+    return held
+
+
+def half_characters(shape: Shape) -> Change:
+    """Each byte of a character is shown on its own."""
+
+    def replaced(choice: Json) -> None:
         text = shape.text(choice)
         if text:
             shape.part(choice)[shape.field] = text.replace("\U0001f600", "\ufffd" * 4)
+
+    return choices(replaced)
+
+
+def cut_characters_differ(shape: Shape) -> Change:
+    """Half a character at the end is replaced in one piece, and left out of a stream."""
 
     def replaced_at_end(ask: Ask, reply: Reply) -> None:
         if reply.events is None and reply.status == 200 and "EMO" in str(ask.json or {}):
@@ -68,11 +90,23 @@ def text_changes(shape: Shape) -> Mapping[str, Change]:
                 if choice["finish_reason"] == "length" and not holder[shape.field]:
                     holder[shape.field] = "\ufffd"
 
-    def loses_a_token(events: list[Event]) -> list[Event]:
-        texts = [event for event in events if has_text(event)]
+    return replaced_at_end
+
+
+def stream_loses_a_token(shape: Shape) -> Change:
+    """A long stream has one piece less."""
+
+    def lost(events: list[Event]) -> list[Event]:
+        texts = [event for event in events if _has_text(shape, event)]
         if len(texts) == _PING_PONG:
-            events.remove(texts[15])
+            events.remove(texts[_LOST])
         return events
+
+    return all_events(lost)
+
+
+def sliding_window(shape: Shape) -> Change:
+    """A longer answer loses its beginning."""
 
     def sliding(ask: Ask, reply: Reply) -> None:
         asked = ask.json or {}
@@ -80,12 +114,4 @@ def text_changes(shape: Shape) -> Mapping[str, Change]:
             holder = shape.whole(reply.body["choices"][0])
             holder[shape.field] = holder[shape.field].replace(" ping", "", 1)
 
-    return {
-        "finish-early": all_events(finish_early),
-        "stop-leaks": leak,
-        "held-for-ever": held_for_ever,
-        "half-characters": choices(half_characters),
-        "cut-characters-differ": replaced_at_end,
-        "stream-loses-a-token": all_events(loses_a_token),
-        "sliding-window": sliding,
-    }
+    return sliding

@@ -1,0 +1,41 @@
+"""Requests for text in the form of whichever contract a route promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.checks.http.inference import ordinary_body
+from conformance.checks.http.ollama import body_of
+from conformance.checks.http.probe import HttpProbe
+from conformance.checks.http.text_api import OPEN_PROMPT
+from conformance.runtimes.profile import Route
+from conformance.runtimes.script import LOOP
+
+_ENDLESS = "Count from one to one thousand in words."
+
+
+def body_for(
+    probe: HttpProbe, route: Route, *, tokens: int, stream: bool = False, prompt: str = ""
+) -> dict[str, Any]:
+    """A greedy request for at most so many tokens that every server of the API takes; without a
+    prompt one whose answer does not end before the limit, as far as that is known.
+    """
+    text = prompt or (LOOP.prompt if probe.declared.scripted else OPEN_PROMPT)
+    match route.contract:
+        case "ollama-native":
+            return body_of(probe, route, text, stream=stream, num_predict=tokens)
+        case "tgi-native":
+            parameters = {"details": True, "do_sample": False, "max_new_tokens": tokens}
+            return {"inputs": text, "parameters": parameters}
+        case "lmstudio-native":
+            chosen: dict[str, Any] = {"max_output_tokens": tokens, "temperature": 0, "store": False}
+            return probe.fields(input=text, stream=stream, **chosen)
+        case _:
+            asked = ordinary_body(probe, route, tokens=tokens, prompt=text)
+            return asked | ({"stream": True} if stream else {})
+
+
+def long_stream(probe: HttpProbe, route: Route, *, tokens: int = 2048) -> dict[str, Any]:
+    """A stream that lasts."""
+    prompt = LOOP.prompt if probe.declared.scripted else _ENDLESS
+    return body_for(probe, route, tokens=tokens, stream=True, prompt=prompt)

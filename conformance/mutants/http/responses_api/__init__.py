@@ -1,0 +1,1 @@
+"""Mutants of Responses, by what they break."""

@@ -1,0 +1,1 @@
+"""Mutants of what the two text APIs share."""
