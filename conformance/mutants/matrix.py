@@ -131,11 +131,26 @@ def try_mutant(
     with proxied(target.address, mutant) as front:
         status, detail, broken = _own(_options(target, front, OWN, 1, seed), mutant)
     ids = tuple(requirement for requirement in others if requirement not in related)
-    if ids:
-        with proxied(target.address, mutant) as front:
-            broken |= _broken(run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids))))
+    broken |= _unrelated(target, mutant, ids, jobs, seed)
     collateral = {name: said for name, said in broken.items() if name not in related}
     return Trial(mutant, status, detail, collateral)
+
+
+def _unrelated(
+    target: Target, mutant: Mutant, ids: tuple[str, ...], jobs: int, seed: int
+) -> dict[str, str]:
+    """Which of these rows break, and again with nothing beside them: what only the noise of the
+    others broke is no effect of the mutant.
+    """
+    broken: dict[str, str] = {}
+    for at_once in (jobs, 1):
+        if not ids:
+            return {}
+        with proxied(target.address, mutant) as front:
+            options = _options(target, front, OTHERS, at_once, seed, Selection(ids=ids))
+            broken = _broken(run(options))
+        ids = tuple(broken)
+    return broken
 
 
 def _own(options: Options, mutant: Mutant) -> tuple[Status, str, dict[str, str]]:
