@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from reference_engine.engine.best import best_tokens
 from reference_engine.engine.draws import Draws, draws_of, top_k_of
 from reference_engine.engine.nucleus import keep_best, keep_nucleus
 from reference_engine.engine.request import Sampling
+from reference_engine.model.best import best_tokens
 
 HEADS = (16, 64, 1024)
 """How many best tokens a filter looks at; a row for which that is too few takes the next size.

@@ -5,7 +5,6 @@ from collections.abc import Sequence as SequenceOf
 import torch
 from torch import Tensor
 
-from reference_engine.engine.best import best_token
 from reference_engine.engine.draw import draw
 from reference_engine.engine.fused_logits import adjust
 from reference_engine.engine.penalties import penalise
@@ -13,6 +12,7 @@ from reference_engine.engine.sequence import Sequence
 from reference_engine.engine.token_mask import TokenMasks, masked_out
 from reference_engine.engine.uniform import uniform
 from reference_engine.kernels.dispatch import kernels_for
+from reference_engine.model.best import best_token
 
 
 class Sampler:

@@ -44,32 +44,22 @@ def test_the_type_of_one_product_can_differ() -> None:
     torch.testing.assert_close(found, exact, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "scale", "tolerance"),
-    [(torch.float32, 1.0, 1e-5), (torch.bfloat16, 1.0, 5e-4), (torch.bfloat16, 1e6, 1e-5)],
-)
-def test_the_head_is_finer_than_bfloat16(
-    dtype: torch.dtype, scale: float, tolerance: float
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2**-7)])
+@pytest.mark.parametrize("vocab", [5, 90, 3000])
+def test_the_best_results_of_the_head_are_float32(
+    dtype: torch.dtype, tolerance: float, vocab: int
 ) -> None:
-    """Beside bfloat16 its weights may be float16, if in range; its sums never round to bfloat16."""
-    x, weight = torch.randn(8, 64), scale * torch.randn(90, 64)
+    """Beside bfloat16 the others are as fine as that."""
+    x, weight = torch.randn(8, 64), torch.randn(vocab, 64)
     found = Products(dtype).make_head(weight)(x)
-    exact = x.double() @ weight.double().T
+    exact = (x.double() @ weight.double().T).float()
     assert found.dtype == torch.float32
     assert (found - exact).abs().max() <= tolerance * exact.abs().max()
+    best = found.topk(min(vocab, 4), dim=1)
+    torch.testing.assert_close(best.values, exact.gather(1, best.indices))
     assert rows_are_independent(Products(dtype).make_head(weight), 64)
-
-
-def test_a_head_that_mixes_rows_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The float16 form is probed like the others."""
-
-    def mixing(weight: Tensor) -> Callable[[Tensor], Tensor]:
-        return lambda x: x @ weight.T + len(x)
-
-    monkeypatch.setattr(product, "_pack_float16", mixing)
-    x, weight = torch.randn(8, 12), torch.randn(5, 12)
-    found = Products(torch.bfloat16).make_head(weight)(x)
-    torch.testing.assert_close(found, x @ weight.T)
+    # A step that only computes a part of a prompt wants no logits.
+    assert Products(dtype).make_head(weight)(x[:0]).shape == (0, vocab)
 
 
 def test_a_packed_form_that_mixes_rows_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

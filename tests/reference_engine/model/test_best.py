@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from reference_engine.engine.best import TILE, WIDE_TILE, best_token, best_tokens
+from reference_engine.model.best import TILE, WIDE_TILE, best_token, best_tokens
 
 SIZES = (1, 100, 4 * WIDE_TILE, 4 * WIDE_TILE + 1, 9 * WIDE_TILE - 1, 5000)
 

@@ -39,12 +39,12 @@ def best_tokens(logits: Tensor, size: int) -> tuple[Tensor, Tensor]:
     if size == logits.shape[1]:
         ranked = logits.sort(dim=1, descending=True, stable=True)
         return ranked.values, ranked.indices
-    ids = _any_best(logits, size).sort(dim=1).values
+    ids = any_best(logits, size).sort(dim=1).values
     values, order = logits.gather(1, ids).sort(dim=1, descending=True, stable=True)
     return values, ids.gather(1, order)
 
 
-def _any_best(logits: Tensor, size: int) -> Tensor:
+def any_best(logits: Tensor, size: int) -> Tensor:
     """Ids [rows, size] of the best tokens in any order.
 
     As many tiles as tokens, those with the largest maxima, hold them all: the smallest of these
@@ -56,7 +56,7 @@ def _any_best(logits: Tensor, size: int) -> Tensor:
     tile = tiles.amax(dim=2).topk(size, dim=1, sorted=False).indices
     start = torch.arange(len(logits), device=logits.device)[:, None] * tiles.shape[1]
     values = tiles.flatten(0, 1).index_select(0, (start + tile).flatten())
-    values = torch.cat((values.view(len(logits), -1), rest), dim=1)
+    values = torch.cat((values.view(len(logits), size * TILE), rest), dim=1)
     place = values.topk(size, dim=1, sorted=False).indices
     number = place // TILE
     inside = tile.gather(1, number.clamp(max=size - 1)) * TILE + place % TILE
