@@ -23,6 +23,10 @@ def _without_target(request: Any) -> bool:
     return request.WhichOneof("target") is None
 
 
+def _of_one(request: Any) -> bool:
+    return bool(request.request_id)
+
+
 def _of_session(request: Any) -> bool:
     return bool(request.HasField("kv_session"))
 
@@ -120,7 +124,7 @@ MUTANTS = (
         "abort-answers-too-late",
         "OE-CORE-ABORT-003",
         "The answer looks at the request after it was aborted, and finds it finished.",
-        {ABORT: when(lambda request: bool(request.request_id), edited(_never_aborted))},
+        {ABORT: when(_of_one, edited(_never_aborted))},
         # The same answer for a request that a pause holds.
         frozenset({"OE-ADM-012"}),
     ),
@@ -128,7 +132,7 @@ MUTANTS = (
         "finished-id-forgotten",
         "OE-CORE-ABORT-004",
         "The id of a finished request is forgotten at once, whatever retention is reported.",
-        {ABORT: _forgetful},
+        {ABORT: when(_of_one, _forgetful)},
     ),
     Mutant(
         "late-cancel",
@@ -136,8 +140,9 @@ MUTANTS = (
         "The aborted stream ends when its generation would have ended.",
         # Streams of several outputs are left alone: this mutant costs seconds for each call.
         {GENERATE: when(lambda request: not several(request), _ends_late)},
-        # Requests that a pause aborts, or that are aborted while they are held, end as late.
-        frozenset({"OE-ADM-004", "OE-ADM-012"}),
+        # Requests that a pause aborts, that are aborted while they are held, or that end with all
+        # others, end as late.
+        frozenset({"OE-ADM-004", "OE-ADM-012", "OE-CORE-ABORT-009"}),
     ),
     Mutant(
         "aborted-status",
@@ -165,7 +170,7 @@ MUTANTS = (
         "second-abort-fails",
         "OE-CORE-ABORT-008",
         "A second Abort of the same request fails because the first is under way.",
-        {ABORT: _second_fails},
+        {ABORT: when(_of_one, _second_fails)},
     ),
     Mutant(
         "abort-by-prefix",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import grpc
@@ -18,6 +17,7 @@ from conformance.mutants.methods import (
 )
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
 from conformance.mutants.pausing import paused, while_paused
+from conformance.mutants.reading import ticking
 from oe_wire import health, v1
 
 Response = health.HealthCheckResponse
@@ -132,15 +132,11 @@ def _probe_fine(message: Any) -> None:
 
 async def _idle_watch_closed(exchange: Exchange) -> Answers:
     """A watch that says nothing is closed."""
-    answers = exchange.upstream()
-    while True:
-        reading = asyncio.ensure_future(anext(answers))
-        await asyncio.wait({reading}, timeout=IDLE_LIMIT)
-        if not reading.done():
-            reading.cancel()
-            await asyncio.wait({reading})
-            return
-        yield reading.result()
+    async with ticking(exchange.upstream(), IDLE_LIMIT) as answers:
+        async for response in answers:
+            if response is None:
+                return
+            yield response
 
 
 async def _few_watches(exchange: Exchange) -> Answers:

@@ -11,9 +11,10 @@ import grpc
 
 from conformance.mutants.abort_all import ABORTED, SHORT, cancelled_end
 from conformance.mutants.behaviours import forward, refusal, when
-from conformance.mutants.cancel import detached, until
+from conformance.mutants.cancel import detached
 from conformance.mutants.methods import ABORT, GENERATE
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
+from conformance.mutants.reading import until
 from oe_wire import v1
 from oe_wire.services import METHODS
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from conformance.mutants.methods import CAPABILITIES
@@ -62,71 +60,3 @@ async def limits_of(exchange: Exchange) -> v1.LoadCapabilities:
         exchange.state["load"] = scope.observability.load
     limits: v1.LoadCapabilities = exchange.state["load"]
     return limits
-
-
-@asynccontextmanager
-async def ticking(answers: Answers, seconds: float) -> AsyncIterator[AsyncGenerator[Any, None]]:
-    """The answers, and None whenever none has come for so long; for as long as the block runs."""
-    async with aclosing(_ticks(answers, seconds)) as ticks:
-        yield ticks
-
-
-async def _ticks(answers: Answers, seconds: float) -> AsyncGenerator[Any, None]:
-    pending: asyncio.Future[Any] | None = None
-    try:
-        while True:
-            pending = pending or asyncio.ensure_future(anext(answers, None))
-            done, _ = await asyncio.wait({pending}, timeout=seconds)
-            if not done:
-                yield None
-                continue
-            answer, pending = pending.result(), None
-            if answer is None:
-                return
-            yield answer
-    finally:
-        if pending is not None:
-            await dropped(pending)
-
-
-class Ahead:
-    """A task that takes answers whether or not anyone wants them yet, and hands them to `put`."""
-
-    def __init__(self, answers: Answers, put: Callable[[Any], None]) -> None:
-        self.ended = False
-        self._arrived = asyncio.Event()
-        self.task = asyncio.ensure_future(self._read(answers, put))
-
-    async def arrival(self) -> None:
-        """Wait for another answer, or the end."""
-        await self._arrived.wait()
-        if not self.ended:
-            self._arrived.clear()
-
-    async def _read(self, answers: Answers, put: Callable[[Any], None]) -> None:
-        try:
-            async for answer in answers:
-                put(answer)
-                self._arrived.set()
-        finally:
-            self.ended = True
-            self._arrived.set()
-
-
-@asynccontextmanager
-async def read_ahead(answers: Answers, put: Callable[[Any], None]) -> AsyncIterator[Ahead]:
-    """Reads the answers while the block runs. Raises what they raised when it ends well."""
-    ahead = Ahead(answers, put)
-    try:
-        yield ahead
-        await ahead.task
-    finally:
-        await dropped(ahead.task)
-
-
-async def dropped(task: asyncio.Future[Any]) -> None:
-    """End a task whose result nobody wants any more."""
-    task.cancel()
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()

@@ -9,6 +9,7 @@ from conformance.model.status import Status
 from conformance.mutants.methods import BOTH_INFOS, BOTH_MODEL_INFOS, CAPABILITIES
 from conformance.mutants.mutant import Mutant
 from conformance.mutants.proxy import proxied
+from conformance.mutants.settings import settings_kept
 from conformance.runner.budget import Budget
 from conformance.runner.events import CheckFinished, RunEvent
 from conformance.runner.report import Report
@@ -119,7 +120,7 @@ def run_plain(
                 return
 
     with proxied(target.address, variant) as front:
-        report = run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids)), note)
+        report = _whole(run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids)), note))
     return Plain(_broken(report), methods)
 
 
@@ -128,10 +129,11 @@ def try_mutant(
 ) -> Trial:
     """Run the mutant's own check against it, and those of the requirements `others`."""
     related = {mutant.requirement, *mutant.also}
-    with proxied(target.address, mutant) as front:
-        status, detail, broken = _own(_options(target, front, OWN, 1, seed), mutant)
-    ids = tuple(requirement for requirement in others if requirement not in related)
-    broken |= _unrelated(target, mutant, ids, jobs, seed)
+    with settings_kept(target):
+        with proxied(target.address, mutant) as front:
+            status, detail, broken = _own(_options(target, front, OWN, 1, seed), mutant)
+        ids = tuple(requirement for requirement in others if requirement not in related)
+        broken |= _unrelated(target, mutant, ids, jobs, seed)
     collateral = {name: said for name, said in broken.items() if name not in related}
     return Trial(mutant, status, detail, collateral)
 
@@ -148,7 +150,7 @@ def _unrelated(
             return {}
         with proxied(target.address, mutant) as front:
             options = _options(target, front, OTHERS, at_once, seed, Selection(ids=ids))
-            broken = _broken(run(options))
+            broken = _broken(_whole(run(options)))
         ids = tuple(broken)
     return broken
 
@@ -189,6 +191,15 @@ def _options(
         jobs=jobs,
         selection=Selection() if selection is None else selection,
     )
+
+
+def _whole(report: Report) -> Report:
+    """The report of a run that came to its end. These runs have no time limit, so what ended
+    another one early was Ctrl-C, which `run` answers with a partial report.
+    """
+    if report.ended_early:
+        raise KeyboardInterrupt
+    return report
 
 
 def _broken(report: Report) -> dict[str, str]:

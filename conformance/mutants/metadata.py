@@ -31,6 +31,8 @@ from conformance.oracle.metadata import (
 from conformance.wire.transcript import Metadata
 
 Pair = tuple[str, str | bytes]
+# The negative of the lowest priority is none.
+_HIGHEST = 2**31 - 1
 _ALLOWED = {PRIORITY: PRIORITIES, TARGET_RANK: RANKS}
 
 
@@ -138,7 +140,7 @@ async def _limit_from_metadata(exchange: Exchange) -> Answers:
 
 def _negated(metadata: Metadata) -> Metadata:
     return tuple(
-        (key, str(-int(value)))
+        (key, str(min(-int(value), _HIGHEST)))
         if key == PRIORITY and isinstance(value, str) and not _bad_number((key, value))
         else (key, value)
         for key, value in metadata
@@ -146,6 +148,8 @@ def _negated(metadata: Metadata) -> Metadata:
 
 
 def _no_priority_sent(metadata: Metadata) -> Metadata:
+    if not _well_formed_priority(metadata):
+        return metadata
     return tuple(pair for pair in metadata if pair[0] != PRIORITY)
 
 

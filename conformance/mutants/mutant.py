@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -45,7 +46,8 @@ class Exchange:
 
     request and metadata may be changed before `upstream` is used. state is the mutant's own and
     lives as long as the proxy. address: `host:port` at which clients reach the proxy. deadline:
-    seconds that the client gave the call, None = no limit.
+    seconds that the client gave the call, None = no limit. tasks: what runs beside all calls of
+    the proxy.
     """
 
     method: Method
@@ -57,6 +59,7 @@ class Exchange:
     envelope: Envelope = field(default_factory=Envelope)
     opened: list[Answers] = field(default_factory=list)
     deadline: float | None = None
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def upstream(self) -> Answers:
         """The engine's answers to the request as it stands. Raises Refused."""
@@ -78,6 +81,13 @@ class Exchange:
             async for data in relayed:
                 return method.response.FromString(data)
         raise Refused(grpc.StatusCode.INTERNAL, f"{method.full_name} gave no answer")
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that may outlive the call; it ends with the proxy at the latest."""
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
 
     async def close(self) -> None:
         """End every call to the engine that the mutant did not read to its end."""

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from conformance.errors import HarnessError
 from conformance.mutants.mutant import Behaviour, Envelope, Exchange, Mutant, Refused, Relay
+from conformance.mutants.reading import dropped
 from conformance.wire.slow_call import SLOW_OPTIONS
 from conformance.wire.transcript import Metadata
 from oe_wire.services import SERVICES, Method
@@ -28,6 +29,8 @@ _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)]
 # A client that stops reading has to hold up the engine, not just the proxy.
 _UPSTREAM = (*_OPTIONS, *SLOW_OPTIONS)
 _START_SECONDS = 30.0
+# What gRPC has under way when a proxy ends is cancelled and gone in milliseconds.
+_DRAIN_SECONDS = 10.0
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
@@ -87,8 +90,21 @@ class _Proxy(threading.Thread):
                 self._ready.set()
                 await self._finish.wait()
                 await server.stop(grace=None)
+                await front.close()
+            await _drained()
         finally:
             self._ready.set()
+
+
+async def _drained() -> None:
+    """Wait for the other tasks of this loop, most of them gRPC's own.
+
+    All loops of a process share one poller of gRPC. It raises in another proxy's loop when
+    something completes that belongs to a closed one, so nothing may be under way any more.
+    """
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        await asyncio.wait(others, timeout=_DRAIN_SECONDS)
 
 
 class _Front:
@@ -104,6 +120,12 @@ class _Front:
         self._behaviour = behaviour
         self._address = address
         self._state: dict[str, Any] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """End what still runs beside the calls."""
+        for task in tuple(self._tasks):
+            await dropped(task)
 
     def handlers(self) -> list[grpc.GenericRpcHandler[bytes, bytes]]:
         """One handler for each service of the wire; any other RPC is UNIMPLEMENTED."""
@@ -168,7 +190,7 @@ class _Front:
         exchange = Exchange(
             method, parsed, metadata, self._relay, self._state, self._address, envelope
         )
-        exchange.deadline = deadline
+        exchange.deadline, exchange.tasks = deadline, self._tasks
         try:
             async with aclosing(behaviour(exchange)) as changed:
                 async for message in changed:

@@ -16,9 +16,9 @@ from conformance.mutants.load_streams import (
     kind,
     limits_of,
     replaced,
-    ticking,
 )
 from conformance.mutants.mutant import Answers, Exchange, Mutant, Refused
+from conformance.mutants.reading import ticking
 from oe_wire import v1
 
 LIFETIME_SECONDS = 0.3

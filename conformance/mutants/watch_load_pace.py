@@ -15,11 +15,10 @@ from conformance.mutants.load_streams import (
     Replace,
     kind,
     limits_of,
-    read_ahead,
     replaced,
-    ticking,
 )
 from conformance.mutants.mutant import Answers, Exchange, Mutant
+from conformance.mutants.reading import read_ahead, ticking
 from oe_wire import v1
 
 # A reader that takes a message later than this is slow, not just busy.

@@ -10,8 +10,9 @@ from conformance.checks.admin.admin_calls import RESUME, ended, granted, pause, 
 from conformance.checks.check import check
 from conformance.checks.core.abort_run import END_SECONDS, abort_status, send_abort
 from conformance.checks.core.judging import finishes, outcome
+from conformance.checks.core.release import at_rest, released
 from conformance.checks.probe import Probe, describe
-from conformance.checks.steering import idle, load, paused
+from conformance.checks.steering import paused
 from conformance.model.case import Case
 from conformance.strategies import simple_case
 from conformance.strategies.simple import PROSE, long_request
@@ -84,7 +85,7 @@ def _ways(declared: Declared) -> Iterable[Case]:
 def held_requests_end(probe: Probe, case: Case) -> None:
     """A held request ends by Abort or by cancellation while the engine is paused."""
     request = probe.prepared(case)
-    before = load(probe)
+    before = at_rest(probe)
     with resumed(probe):
         if case.params["held"] == "kept":
             live = _begun(probe, request)
@@ -98,7 +99,7 @@ def held_requests_end(probe: Probe, case: Case) -> None:
         if case.params["way"] == "abort":
             _abort(probe, live, request.request_id)
         elif before is not None:
-            _cancel(probe, live, before.running_requests)
+            _cancel(probe, live, before)
         else:
             probe.skip("the engine does not tell its load, so the end of a request is not seen")
 
@@ -126,8 +127,4 @@ def _abort(probe: Probe, live: LiveCall, request_id: str) -> None:
 def _cancel(probe: Probe, live: LiveCall, baseline: int) -> None:
     live.cancel()
     stream = probe.finish(live)
-    if not idle(probe, baseline):
-        wanted = f"running_requests back at {baseline} within {END_SECONDS:g} s"
-        now = load(probe)
-        said = "no load" if now is None else f"{now.running_requests}"
-        probe.fail(wanted, said, stream)
+    released(probe, baseline, "the cancellation of a held request", stream)

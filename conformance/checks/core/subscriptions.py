@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
 
 from google.protobuf.message import Message
 
 from conformance.checks.check import check
+from conformance.checks.core.abort_run import OPEN_SHARE, responses_of
 from conformance.checks.core.discovery_calls import INFERENCE, WATCH
 from conformance.checks.core.normal_end import ended_by_itself
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
 from conformance.strategies import simple_request
-from conformance.strategies.simple import PROSE
+from conformance.strategies.simple import PROSE, fitting_tokens
 from conformance.wire.declared import Declared
+from conformance.wire.transcript import Transcript
 from oe_wire import health, v1
 
-# Tokens of the request that runs while the subscription is cancelled, and after how many of its
-# messages that happens.
+# Tokens of the request that runs while the subscription is cancelled, by how much longer ones are
+# tried where it was not surely running then, and after how many of its messages that happens.
 TOKENS = 24
+LONGER = (1, 6, 24)
 CANCEL_AFTER = 2
 
 
@@ -53,6 +58,32 @@ def only_unsubscribes(probe: Probe, case: Case) -> None:
     subscription = subscriptions(probe.declared).get(method)
     if subscription is None:
         probe.skip("the engine does not advertise this subscription")
+    for factor in LONGER:
+        run = _run(probe, _lengthened(probe, case, factor), method, subscription)
+        if not run.kept.events and run.ended:
+            probe.skip(f"the engine refuses the subscription: {describe(run.kept)}")
+        if run.stream.rejected:
+            probe.skip(f"the engine refuses the request: {describe(run.stream)}")
+        ended_by_itself(probe, run.stream, "the generation")
+        if run.ended:
+            probe.fail("the other subscription to go on", describe(run.kept), run.kept)
+        if run.early:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A generation and a subscription beside one that was cancelled. early: whether the generation
+    was surely running then. ended: whether the other subscription was over before it was closed.
+    """
+
+    stream: Transcript
+    kept: Transcript
+    early: bool
+    ended: bool
+
+
+def _run(probe: Probe, case: Case, method: str, subscription: Message) -> Run:
     cancelled, other = probe.start(method, subscription), probe.start(method, subscription)
     limit = probe.pace.unary_limit()
     # A subscription may have nothing to say for now; a refused one has ended.
@@ -61,15 +92,19 @@ def only_unsubscribes(probe: Probe, case: Case) -> None:
     generation = probe.start_generate(case)
     generation.wait_event(CANCEL_AFTER)
     cancelled.cancel()
+    seen = len(generation.events)
     probe.finish(cancelled)
     stream = probe.finish(generation)
     ended = other.wait_end(0.0)
     other.cancel()
-    kept = probe.finish(other)
-    if not kept.events and ended:
-        probe.skip(f"the engine refuses the subscription: {describe(kept)}")
-    if stream.rejected:
-        probe.skip(f"the engine refuses the request: {describe(stream)}")
-    ended_by_itself(probe, stream, "the generation")
-    if ended:
-        probe.fail("the other subscription to go on", describe(kept), kept)
+    tokens = sum(len(response.token.tokens) for response in responses_of(stream)[:seen])
+    wanted = cast(v1.GenerateRequest, case.request).stopping.max_tokens
+    return Run(stream, probe.finish(other), tokens < OPEN_SHARE * wanted, ended)
+
+
+def _lengthened(probe: Probe, case: Case, factor: int) -> Case:
+    """The case's request for so many times the tokens, as far as the limits go."""
+    request = v1.GenerateRequest()
+    request.CopyFrom(cast(v1.GenerateRequest, case.request))
+    request.stopping.max_tokens = fitting_tokens(probe.declared, factor * TOKENS)
+    return replace(case, request=request)

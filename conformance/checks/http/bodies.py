@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from conformance.checks.http.inference import ordinary_body
+from conformance.checks.http.inference import context_of, fitting, ordinary_body
 from conformance.checks.http.ollama import body_of
 from conformance.checks.http.probe import HttpProbe
 from conformance.checks.http.text_api import OPEN_PROMPT
+from conformance.http.exchange import Exchange
 from conformance.runtimes.profile import Route
 from conformance.runtimes.script import LOOP
 
+# Tokens of a stream that lasts longer than whatever is asked beside it.
+LONG = 2048
 _ENDLESS = "Count from one to one thousand in words."
 
 
@@ -35,7 +39,16 @@ def body_for(
             return asked | ({"stream": True} if stream else {})
 
 
-def long_stream(probe: HttpProbe, route: Route, *, tokens: int = 2048) -> dict[str, Any]:
-    """A stream that lasts."""
+def long_stream(probe: HttpProbe, route: Route, *, tokens: int = LONG) -> dict[str, Any]:
+    """A stream that lasts, as long as a stated context has room for."""
     prompt = LOOP.prompt if probe.declared.scripted else _ENDLESS
-    return body_for(probe, route, tokens=tokens, stream=True, prompt=prompt)
+    return body_for(probe, route, tokens=fitting(probe, tokens), stream=True, prompt=prompt)
+
+
+def unless_refused(probe: HttpProbe, streams: Sequence[Exchange]) -> None:
+    """Skips the case when none of the streams was taken: nothing was begun that could be left."""
+    statuses = [each.status for each in streams]
+    refused = [each for each in statuses if each is not None and not 200 <= each < 300]
+    if refused and len(refused) == len(statuses):
+        hint = "" if context_of(probe) else "; is the context shorter (--context-tokens)?"
+        probe.skip(f"the long stream was refused with status {refused[0]}{hint}")

@@ -159,7 +159,7 @@ def batch(probe: HttpProbe, case: Case) -> None:  # noqa: ARG001
     first = scripted_or_open(probe, RUN)
     second = LOOP.prompt if probe.declared.scripted else f"Answer in French. {OPEN_PROMPT}"
     route = probe.route(COMPLETIONS_API.contract)
-    fields = probe.fields(prompt=[first, second], max_tokens=8, **GREEDY)
+    fields = probe.fields(prompt=[first, second], max_tokens=8, stream=False, **GREEDY)
     exchange = probe.call(route, fields)
     answer = answer_from(exchange, COMPLETIONS_API)
     if answer is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from conformance.checks.http.check import http_check, params
 from conformance.checks.http.inference import (
+    context_of,
     limit_field,
     ordinary_body,
     prompt_field,
@@ -159,7 +160,7 @@ def alive_after(probe: HttpProbe, case: Case) -> None:
 @http_check("OE-HTTP-ERR-012", advice="Count the prompt's tokens before the answer begins.")
 def too_long(probe: HttpProbe, case: Case) -> None:  # noqa: ARG001
     """A prompt that cannot fit."""
-    context = probe.declared.context_tokens or probe.declared.runtime.limits.get("context_tokens")
+    context = context_of(probe)
     if not context:
         probe.skip("the length of the context is not stated (--context-tokens)", too_large=True)
     route = text_route(probe)

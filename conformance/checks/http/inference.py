@@ -10,6 +10,10 @@ from conformance.checks.http.text_api import OPEN_PROMPT
 from conformance.runtimes.profile import Route
 from conformance.runtimes.script import LOOP
 
+# More than a sentence takes in any chat template that is known.
+_PROMPT_TOKENS = 256
+# The smallest limit that every text API takes.
+_LEAST = 16
 # Field that carries the prompt, and field that limits the answer, by contract; the first one that
 # a runtime has is used.
 _TEXT: Mapping[str, tuple[str, str]] = {
@@ -43,6 +47,20 @@ def prompt_value(route: Route, prompt: str) -> Any:
     if prompt_field(route) == "messages":
         return [{"role": "user", "content": prompt}]
     return prompt
+
+
+def context_of(probe: HttpProbe) -> int:
+    """The longest context that the operator or the profile states, in tokens; 0 = neither does."""
+    return probe.declared.context_tokens or probe.declared.runtime.limits.get("context_tokens", 0)
+
+
+def fitting(probe: HttpProbe, tokens: int) -> int:
+    """So many tokens of an answer, or as many as a stated context has room for beside a prompt of
+    one sentence: there are servers that refuse what cannot fit.
+    """
+    context = context_of(probe)
+    room = max(context // 2, context - _PROMPT_TOKENS)
+    return min(tokens, max(room, _LEAST)) if context else tokens
 
 
 def ordinary_body(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from conformance.checks.check import Check
 from conformance.checks.http.bodies import body_for
+from conformance.checks.http.inference import context_of
 from conformance.checks.http.native import each_route, route_in
 from conformance.checks.http.probe import HttpProbe
 from conformance.checks.http.shared import describe_status
@@ -29,7 +30,7 @@ def refused_or_cut(probe: HttpProbe, case: Case) -> None:
 
 def refused_as_invalid(probe: HttpProbe, case: Case) -> None:
     """Only with a stated context it is known that a prompt is too long."""
-    if not _context(probe):
+    if not context_of(probe):
         probe.skip("the length of the context is not stated (--context-tokens)", too_large=True)
     exchange = _asked(probe, case)
     if exchange.status == _TOO_LARGE:
@@ -42,14 +43,9 @@ def refused_as_invalid(probe: HttpProbe, case: Case) -> None:
         probe.fail("error_type validation", f"{found!r:.20}", exchange)
 
 
-def _context(probe: HttpProbe) -> int:
-    stated = probe.declared.context_tokens
-    return stated or probe.declared.runtime.limits.get("context_tokens", 0)
-
-
 def _asked(probe: HttpProbe, case: Case) -> Exchange:
     route = route_in(probe, case)
-    context = _context(probe)
+    context = context_of(probe)
     prompt = "word " * (context + _BEYOND if context else _WORDS)
     stream = route.stream is not Framing.NONE and bool(case.params["stream"])
     exchange = probe.call(route, body_for(probe, route, tokens=1, stream=stream, prompt=prompt))

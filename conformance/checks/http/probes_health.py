@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from conformance.checks.http.bodies import long_stream, unless_refused
 from conformance.checks.http.check import HttpTable, http_check, params
 from conformance.checks.http.inference import (
     limit_field,
     ordinary_body,
-    prompt_field,
-    prompt_value,
     text_route,
 )
 from conformance.checks.http.probe import HttpProbe
@@ -79,10 +77,10 @@ def _leave(probe: HttpProbe, route: Route) -> None:
     """Begin a stream and leave it at its first bytes."""
     if route.stream is Framing.NONE:
         probe.skip("the route has no stream to leave")
-    live = probe.start(route, ordinary_body(probe, route, tokens=256) | {"stream": True})
+    live = probe.start(route, long_stream(probe, route, tokens=256))
     live.wait(bool, probe.seconds(_ALIVE_SECONDS))
     live.cancel()
-    probe.finish(live)
+    unless_refused(probe, [probe.finish(live)])
 
 
 def _canaries(declared: HttpDeclared) -> Iterable[Case]:
@@ -132,23 +130,18 @@ def health_while_busy(probe: HttpProbe, case: Case) -> None:  # noqa: ARG001
     passive = _health_routes(probe)
     if route.stream is Framing.NONE:
         probe.skip("the route has no stream")
-    live = probe.start(route, _long(probe, route))
-    if not live.wait(bool, probe.seconds(_ALIVE_SECONDS)):
-        live.cancel()
-        probe.finish(live)
-        probe.skip("no stream has begun")
     limits = probe.connection.limits.within(probe.seconds(_HEALTH_SECONDS))
-    seen = [probe.call(each, limits=limits) for each in passive]
+    live = probe.start(route, long_stream(probe, route))
+    begun = live.wait(bool, probe.seconds(_ALIVE_SECONDS))
+    # What is asked after the stream's end says nothing.
+    seen = [probe.call(each, limits=limits) for each in passive if begun and not live.ended]
     live.cancel()
-    probe.finish(live)
+    unless_refused(probe, [probe.finish(live)])
+    if not begun:
+        probe.skip("no stream has begun")
+    if not seen:
+        probe.skip("the stream was over before health could be asked")
     for each in seen:
         if each.ending.kind in _HUNG:
             limit = f"{probe.seconds(_HEALTH_SECONDS):.0f} s"
             probe.fail(f"an answer within {limit}", "none", each)
-
-
-def _long(probe: HttpProbe, route: Route) -> dict[str, Any]:
-    body = ordinary_body(probe, route, tokens=2048)
-    if not probe.declared.scripted:
-        body[prompt_field(route)] = prompt_value(route, "Count from one to one thousand in words.")
-    return body | {"stream": True}

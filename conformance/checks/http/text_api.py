@@ -93,10 +93,11 @@ class Answer:
 def send(
     probe: HttpProbe, api: TextApi, prompt: str, *, stream: bool = False, **fields: Any
 ) -> Exchange:
-    """Ask, whatever comes of it."""
+    """Ask, whatever comes of it. The form is always said: a server that streams unless it is told
+    not to breaks one rule, and not those about answers in one piece.
+    """
     route = probe.route(api.contract)
-    streamed = {"stream": True} if stream else {}
-    return probe.call(route, probe.fields(**api.asked(prompt), **streamed, **fields))
+    return probe.call(route, probe.fields(**api.asked(prompt), stream=stream, **fields))
 
 
 def ask(

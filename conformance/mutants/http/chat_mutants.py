@@ -53,6 +53,7 @@ SHAPE = Shape(
         "content_key": "033",
         "ordinary": "034",
         "stream_error": "035",
+        "one_piece": "036",
     },
     lambda choice: choice["delta"],
     lambda choice: choice["message"],

@@ -55,6 +55,7 @@ SHAPE = Shape(
         "announced": "030",
         "ordinary": "031",
         "stream_error": "032",
+        "one_piece": "033",
     },
     _itself,
     _itself,

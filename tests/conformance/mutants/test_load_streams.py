@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 import pytest
 
-from conformance.mutants.load_streams import Numbers, kind, read_ahead, ticking
+from conformance.mutants.load_streams import Numbers, kind
 from conformance.mutants.mutant import Refused
+from conformance.mutants.reading import read_ahead, ticking
 from oe_wire import v1
 
 LONG = 20.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,8 @@ from conformance.mutants.http.mutant import Change, all_events, bodies, each_eve
 from conformance.mutants.http.reply import Event, Reply
 
 Json = dict[str, Any]
-# The tokens that only a stream which is to last asks for.
-_LONG = b"2048"
+# Hundreds of tokens: only a stream which is to last asks for so many.
+_LONG = re.compile(rb":\s*[1-9][0-9]{2,}\b")
 # More than any prompt but those that are to be too long.
 _LARGE_BYTES = 4096
 
@@ -83,7 +84,7 @@ def wedged_by_leavers(*paths: str) -> Change:
         # A request whose client left before it was whole is none.
         if ask.path not in paths or ask.json is None:
             return None
-        if _LONG in ask.body:
+        if _LONG.search(ask.body):
             ask.state["left"] = True
             return None
         return Reply(stall=True) if ask.state.pop("left", False) else None

@@ -11,7 +11,7 @@ from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
 from conformance.model.status import Status
 from conformance.mutants.http.ask import MODEL, Ask
-from conformance.mutants.http.matrix import BUDGET, PATIENCE, HttpTrial
+from conformance.mutants.http.matrix import BUDGET, PATIENCE, HttpTrial, whole
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.native import lmstudio, ollama, tgi
 from conformance.mutants.http.reply import Reply
@@ -70,7 +70,7 @@ def native_statuses(
 ) -> Mapping[str, tuple[Status, str]]:
     """Status and detail of every row of the three contracts."""
     with serving(mutant, NATIVE_ROUTES) as server:
-        report = run_http(native_options(server.origin, scripted=scripted, ids=ids))
+        report = whole(run_http(native_options(server.origin, scripted=scripted, ids=ids)))
     return {
         judgement.requirement: (judgement.status, judgement.detail)
         for judgement in report.judgements
@@ -85,9 +85,15 @@ def native_broken(*, scripted: bool = True) -> Mapping[str, str]:
 
 
 def try_native_mutant(mutant: HttpMutant, *, own_only: bool = False) -> HttpTrial:
-    """Run the checks of the native contracts against one mutant, or its own check only."""
-    found = native_statuses(mutant, ids=(mutant.requirement,) if own_only else _IDS)
+    """Run the checks of the native contracts against one mutant, or its own check only. An
+    unrelated row counts as broken when it breaks in a second run too.
+    """
+    ids = (mutant.requirement,) if own_only else _IDS
+    found = native_statuses(mutant, ids=ids)
     broken = {name: each for name, each in found.items() if each[0] in _BROKEN}
     status, detail = broken.pop(mutant.requirement, (Status.PASS, "it held"))
     collateral = {name: said for name, (_, said) in broken.items() if name not in mutant.also}
+    if collateral:
+        again = native_statuses(mutant, ids=ids)
+        collateral = {name: said for name, said in collateral.items() if again[name][0] in _BROKEN}
     return HttpTrial(mutant, status, detail, collateral)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.mutant import bodies
 from conformance.mutants.http.responses_api.mutant import ENDS, Json, mutant, values
 
@@ -29,6 +30,10 @@ def _no_usage_at_the_end(value: Json) -> None:
 
 def _complete(value: Json) -> None:
     value |= {"status": "completed", "incomplete_details": None}
+
+
+def _streams_unless_told(json: Json, _: Ask) -> None:
+    json.setdefault("stream", True)
 
 
 def _no_reason(value: Json) -> None:
@@ -59,6 +64,12 @@ MUTANTS = (
         "A cut answer in one piece is called completed.",
         on_reply=bodies(_complete),
         also=("013",),
+    ),
+    mutant(
+        "streams-unless-told",
+        "021",
+        "A request that does not say stream gets one.",
+        on_ask=_streams_unless_told,
     ),
     mutant(
         "no-reason", "004", "An incomplete answer does not say why.", on_reply=bodies(_no_reason)

@@ -124,7 +124,8 @@ MUTANTS = (
         "016",
         "The stream of a cut answer ends as completed, and says so of its status.",
         on_reply=all_events(lambda events: _completed_status(completed_event(events))),
-        also=("013", "020"),
+        # A failed stream ends in the same way, and has no counts.
+        also=("003", "013", "020"),
     ),
     mutant(
         "forgets-previous",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.chat import DONE
 from conformance.mutants.http.mutant import all_events, bodies, each_event
 from conformance.mutants.http.reply import Event
@@ -12,6 +13,10 @@ from conformance.mutants.http.text.fault import ENDS, EVERYWHERE, TERMINATOR, Te
 
 def _object(value: Json) -> None:
     value["object"] = "list"
+
+
+def _streams_unless_told(json: Json, _: Ask) -> None:
+    json.setdefault("stream", True)
 
 
 def _created(value: Json) -> None:
@@ -48,6 +53,12 @@ def _done_twice(events: list[Event]) -> list[Event]:
 
 
 FAULTS = (
+    TextFault(
+        "streams-unless-told",
+        "one_piece",
+        "A request that does not say stream gets one.",
+        on_ask=_streams_unless_told,
+    ),
     TextFault(
         "object", "unary", "An answer calls itself by another name.", on_reply=bodies(_object)
     ),

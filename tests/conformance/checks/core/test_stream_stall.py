@@ -6,11 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from conformance.checks.core.stream_stall import stalled_reader
+import pytest
+
+from conformance.checks.core.stream_cases import prose
+from conformance.checks.core.stream_stall import Stall, _judge_short, stalled_reader
+from conformance.checks.violation import NotJudged, Violation
+from conformance.model.case import Case
+from conformance.wire.transcript import Event, Transcript
 from oe_wire import v1
 from tests.conformance.fake_engine import Behaviour, FakeEngine, Stream
 from tests.conformance.fake_rules import capabilities
-from tests.conformance.run_check import Outcome, run_check
+from tests.conformance.run_check import Outcome, probing, run_check
 
 LIMIT_MS = 400
 # What a write may take before the engine thinks that nobody reads.
@@ -80,3 +86,20 @@ def test_short_stall_is_no_reason_to_end() -> None:
     """A stream goes on after a stall within the limit; one that was ended fails."""
     assert outcome_of("short").passed
     assert outcome_of("short", ending(0, retryable=False, bulk=4096)).passed
+
+
+def test_reader_that_the_machine_held_up_says_nothing() -> None:
+    """An end after a longer silence than the check meant is no breach; one after the stall is."""
+    with FakeEngine(Behaviour()) as engine, probing(engine, stalled_reader.requirement) as probe:
+        other = probe.generate(Case(prose(engine.declared)))
+        for seconds, expected in ((LIMIT_MS / 1000, NotJudged), (0.15, Violation)):
+            stall = Stall(_ended_after(other, seconds), before=1, seconds=0.1, other=other)
+            with pytest.raises(expected):
+                _judge_short(probe, stall, LIMIT_MS / 1000)
+
+
+def _ended_after(stream: Transcript, seconds: float) -> Transcript:
+    """The first message of a stream, and EngineError OVERLOADED so many seconds later."""
+    error = v1.EngineError(code=v1.ERROR_CODE_OVERLOADED, message="nobody reads", retryable=True)
+    first = Event(0.0, stream.messages[0])
+    return replace(stream, events=(first, Event(seconds, v1.GenerateResponse(error=error))))
