@@ -105,7 +105,7 @@ def test_health_while_inference_hangs(change: Change, found: Status) -> None:
         options = options_for(server.origin, budget=BUDGET, ids=("OE-HTTP-PROBE-004",))
         limits = options.limits.within(0.5)
         # Health that is 503 for ever is waited for so long.
-        report = run_http(replace(options, limits=limits, ready_timeout=0.5))
+        report = run_http(replace(options, limits=limits, ready_timeout=2.0))
     judged = {each.requirement: each.status for each in report.judgements}
     assert judged["OE-HTTP-PROBE-004"] is found
 
