@@ -127,5 +127,7 @@ MUTANTS = (
         "OE-CORE-CAP-015",
         "Changes are to be noticed on a stream that the engine does not serve.",
         {CAPABILITIES: edited(_unbacked_notice)},
+        # What is to be noticed there never comes.
+        frozenset({"OE-CORE-CAP-016"}),
     ),
 )

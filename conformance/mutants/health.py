@@ -76,12 +76,16 @@ MUTANTS = (
         "OE-CORE-HEALTH-001",
         "Services are registered by name, and the empty name is not.",
         {CHECK: when(_overall, NOT_FOUND)},
+        # Watch and List know the name, and Inference is SERVING.
+        frozenset({"OE-CORE-HEALTH-010", "OE-CORE-HEALTH-019", "OE-CORE-HEALTH-020"}),
     ),
     Mutant(
         "control-health-unknown",
         "OE-CORE-HEALTH-002",
         "Only the data plane is registered with the health service.",
         {CHECK: when(_control, NOT_FOUND)},
+        # Watch and List know the name.
+        frozenset({"OE-CORE-HEALTH-019", "OE-CORE-HEALTH-020"}),
     ),
     Mutant(
         "any-service-serving",
@@ -124,5 +128,7 @@ MUTANTS = (
         "OE-CORE-HEALTH-013",
         "The state of the engine is left at its default.",
         {CONTROL_HEALTH: edited(_state_unset)},
+        # No state is none of those that go with the standard status.
+        frozenset({"OE-CORE-HEALTH-012", "OE-CORE-HEALTH-016"}),
     ),
 )

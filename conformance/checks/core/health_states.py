@@ -39,6 +39,8 @@ SETTLES = 3.0
 # Seconds for which new work must not run on a paused engine. An engine that ran it would have
 # answered long before: a token takes milliseconds.
 HELD_SECONDS = 0.3
+# After which a watch of a status that does not change has told it.
+STEADY_SECONDS = 1.0
 # Requests that make an engine busy.
 BUSY = 8
 # Two looks at two services may lie on either side of a change.
@@ -273,6 +275,11 @@ def status_under_load(probe: Probe, case: Case) -> None:
 def _same_on_watch(probe: Probe, service: str, checked: str) -> None:
     watch = probe.start(WATCH, health.HealthCheckRequest(service=service))
     watch.wait_event(1, timeout=probe.pace.unary_limit())
+    # What a watch begins with is another row's matter; here it is what it comes to rest at.
+    probe.wait_until(
+        lambda: watch.done or _statuses(watch)[-1:] == [checked],
+        probe.pace.required(STEADY_SECONDS),
+    )
     watch.cancel()
     call = probe.finish(watch)
     names = _names(call)

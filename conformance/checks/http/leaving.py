@@ -1,8 +1,11 @@
-"""Checks of clients that leave a stream: the work for them ends, and nobody waits for it."""
+"""Checks of clients that leave: the work for them ends, and nobody waits for it."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from conformance.checks.check import Check
 from conformance.checks.http.bodies import LONG, body_for, long_stream, unless_refused
@@ -13,11 +16,11 @@ from conformance.checks.http.probe import HttpProbe
 from conformance.checks.http.probes import metrics_of, token_counters
 from conformance.checks.http.shared import describe_status
 from conformance.http.client import LiveExchange
-from conformance.http.exchange import End
+from conformance.http.exchange import End, Exchange
 from conformance.http.prometheus import Metrics
 from conformance.model.case import Case
 from conformance.runtimes.declared import HttpDeclared
-from conformance.runtimes.profile import Framing, Route
+from conformance.runtimes.profile import Effect, Framing, Route
 
 _LEAVERS = 3
 _BEGUN_SECONDS = 30.0
@@ -26,6 +29,11 @@ _SERVED_SECONDS = 30.0
 _FREED_SECONDS = 10.0
 # Servers gather their statistics every few seconds, some only while a step of the model ends.
 _SHOWN_SECONDS = 10.0
+# Between two looks at gauges that have to fall after an answer in one piece was left: llama.cpp
+# sees that a client has left when nothing was answered to anybody for a second.
+_QUIET_SECONDS = 2.0
+# The same answer must be seen to have more than this many times the tokens of the one left.
+_OUTGROWS = 2
 _RUNNING = ("running", "processing")
 _HUNG = frozenset({End.TIMEOUT_HEADERS, End.TIMEOUT_IDLE, End.TIMEOUT_TOTAL})
 
@@ -44,9 +52,7 @@ def _streaming(declared: HttpDeclared) -> Iterable[Case]:
 def freed(probe: HttpProbe, case: Case) -> None:
     """Gauges of what runs: one more while a stream runs, and not when it was left."""
     route = route_in(probe, case)
-    # What earlier calls left behind may still run; a gauge that never rests is taken as it is.
-    probe.wait_until(lambda: not any(_running(metrics_of(probe)).values()), _patience(probe))
-    before = _running(metrics_of(probe))
+    before = _at_rest(probe)
     counted = sum(token_counters(probe).values())
     tokens = fitting(probe, LONG)
     live = probe.start(route, long_stream(probe, route, tokens=tokens))
@@ -58,28 +64,151 @@ def freed(probe: HttpProbe, case: Case) -> None:
     unless_refused(probe, [seen])
     if not begun:
         probe.skip("no stream has begun")
-    if during is None and not (over and _running(metrics_of(probe))):
-        probe.skip("no gauge of this server shows a request that runs")
-    if during is None or over:
-        probe.skip("the answer was whole before its client left")
-    risen = _above(during, before)
-    stated = probe.declared.runtime.cancel.get("stream", 0.0)
-    limit = min(probe.seconds(max(_FREED_SECONDS, stated)), probe.connection.limits.total_seconds)
-
-    def ended() -> bool:
-        now = _running(metrics_of(probe))
-        return all(now.get(name, 0) <= before.get(name, 0) for name in risen)
-
-    if not probe.wait_until(ended, limit):
+    during = _while_it_ran(probe, during, over=over)
+    limit = _limit(probe, "stream")
+    if not _falls(probe, _above(during, before), before, limit):
         _not_freed(probe, counted, during, limit)
         probe.fail(f"the generation ends within {limit:.0f} s", "it still runs", seen)
     if sum(token_counters(probe).values()) - counted >= tokens:
         probe.skip("the answer was whole before the server could see that its client had left")
 
 
+def _in_one_piece(declared: HttpDeclared) -> Iterable[Case]:
+    found = [
+        route.name
+        for route in declared.runtime.routes
+        if route.contract and route.effect is Effect.INFERENCE and declared.states(route.condition)
+        if route.unary is not Framing.NONE
+    ]
+    return [Case(params={"route": name}) for name in found]
+
+
+@http_check(
+    "OE-HTTP-CANCEL-002",
+    advice="Look now and then whether the client of an answer in one piece is still there.",
+    table=_in_one_piece,
+)
+def whole_freed(probe: HttpProbe, case: Case) -> None:
+    """Gauges of what runs: one more until a client stops waiting. The same request, given more
+    time, has more tokens, which proves that the answer had not ended by itself.
+    """
+    route = route_in(probe, case)
+    before = _at_rest(probe)
+    counted = sum(token_counters(probe).values())
+    body = _whole(probe, route)
+    since = time.monotonic()
+    live = probe.start(route, body)
+    during = _risen(probe, live, before)
+    seen, over = _leave(probe, live)
+    unless_refused(probe, [seen])
+    risen = _above(_while_it_ran(probe, during, over=over), before)
+    limit = _limit(probe, "unary")
+    if not _falls(probe, risen, before, limit, quiet=_QUIET_SECONDS):
+        # Nothing need be counted yet when the client leaves: what was counted since tells more.
+        _not_freed(probe, counted, metrics_of(probe), limit)
+        probe.fail(f"the generation ends within {limit:.0f} s", "it still runs", seen)
+    lasted = time.monotonic() - since
+    grown = _grown(probe, counted, limit)
+    again = probe.start(route, body)
+    counted += grown
+    enough = _OUTGROWS * grown
+    probe.wait_until(
+        lambda: again.ended or _growth(probe, counted) > enough, max(limit / 2, 2 * lasted)
+    )
+    _, whole = _leave(probe, again)
+    _falls(probe, risen, before, limit, quiet=_QUIET_SECONDS)
+    # A server may count what it answers, and nothing of what it does for nobody.
+    if (whole and not grown) or _grown(probe, counted, limit, enough) <= enough:
+        probe.skip("the answer may have been whole before the server could see its client leave")
+
+
+def _growth(probe: HttpProbe, counted: float) -> float:
+    """By how much the token counters have grown since they were at `counted`."""
+    return sum(token_counters(probe).values()) - counted
+
+
+def _grown(probe: HttpProbe, counted: float, limit: float, enough: float = math.inf) -> float:
+    """The same when they do not grow any more, or have grown by more than is `enough`: some
+    follow a little after the gauges.
+    """
+    growth = _growth(probe, counted)
+    if enough < growth:
+        return growth
+    probe.wait_until(lambda: _growth(probe, counted) > growth, limit / 10)
+    return _growth(probe, counted)
+
+
+def _whole(probe: HttpProbe, route: Route) -> dict[str, Any]:
+    """A long answer in one piece; some APIs stream unless they are told not to."""
+    body = long_stream(probe, route)
+    return body | {"stream": False} if "stream" in body else body
+
+
+def _leave(probe: HttpProbe, live: LiveExchange) -> tuple[Exchange, bool]:
+    """Leave a call; what was seen of it, and whether it was over before."""
+    over = live.ended
+    live.cancel()
+    seen = probe.finish(live)
+    return seen, over or seen.ending.kind is not End.CANCELLED
+
+
+def _at_rest(probe: HttpProbe) -> dict[str, float]:
+    """The gauges before a case begins. What earlier calls left behind may still run; a gauge that
+    never rests is taken as it is.
+    """
+    probe.wait_until(lambda: not any(_running(metrics_of(probe)).values()), _patience(probe))
+    return _running(metrics_of(probe))
+
+
+def _while_it_ran(probe: HttpProbe, during: Metrics | None, *, over: bool) -> Metrics:
+    """The metrics that showed the call; skips the case when none did, or it was over before its
+    client left.
+    """
+    if during is None and not (over and _running(metrics_of(probe))):
+        probe.skip("no gauge of this server shows a request that runs")
+    if during is None or over:
+        probe.skip("the answer was whole before its client left")
+    return during
+
+
+def _limit(probe: HttpProbe, kind: str) -> float:
+    """Seconds in which the gauges have to fall; kind: what the profile states a time for."""
+    stated = probe.declared.runtime.cancel.get(kind, 0.0)
+    return min(probe.seconds(max(_FREED_SECONDS, stated)), probe.connection.limits.total_seconds)
+
+
+def _falls(
+    probe: HttpProbe,
+    risen: frozenset[str],
+    before: Mapping[str, float],
+    limit: float,
+    *,
+    quiet: float = 0.0,
+) -> bool:
+    """Whether the gauges that had risen are where they were before within the limit. quiet:
+    seconds without a call between two looks.
+    """
+    quiet = min(probe.seconds(quiet), limit / 3)
+    looked = -math.inf
+
+    def fallen() -> bool:
+        now = _running(metrics_of(probe))
+        return all(now.get(name, 0) <= before.get(name, 0) for name in risen)
+
+    def ended() -> bool:
+        nonlocal looked
+        if time.monotonic() - looked < quiet:
+            return False
+        found = fallen()
+        looked = time.monotonic()
+        return found
+
+    return probe.wait_until(ended, limit) or fallen()
+
+
 def _risen(probe: HttpProbe, live: LiveExchange, before: Mapping[str, float]) -> Metrics | None:
-    """The metrics that first show the stream: servers bring their gauges up to date now and then.
-    None when they never do, or the stream is over first.
+    """The metrics that first show the call: servers bring their gauges up to date now and then.
+    None when they never do, or the call is over first.
     """
     seen: list[Metrics] = []
 
@@ -105,7 +234,7 @@ def _above(metrics: Metrics, before: Mapping[str, float]) -> frozenset[str]:
 
 
 def _not_freed(probe: HttpProbe, counted: float, during: Metrics, limit: float) -> None:
-    """Skips a gauge that is out of date: the counter of tokens went along with the stream, and
+    """Skips a gauge that is out of date: the counter of tokens went along with the answer, and
     stands still now.
     """
     grown = sum(during.counters("token").values()) - counted

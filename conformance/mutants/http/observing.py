@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from conformance.mutants.http.ask import Ask
 from conformance.mutants.http.reply import Event, Reply
@@ -11,6 +11,10 @@ PREFIX = "fixture:"
 REQUESTS, TOKENS = "requests_total", "generation_tokens_total"
 RUNNING = "requests_running"
 METRICS, CANARY = "/metrics", "/health_generate"
+# An answer in one piece that is asked to have so many tokens takes time, as on any real server;
+# only checks of clients that leave ask for as many, and they do not wait for all of it.
+_LASTING_TOKENS = 512
+_SECONDS_OF_A_TOKEN = 0.05
 
 
 def add(ask: Ask, name: str, number: float) -> None:
@@ -26,7 +30,9 @@ def counting(answer: Callable[[Ask], Reply]) -> Callable[[Ask], Reply]:
     def counted(ask: Ask) -> Reply:
         add(ask, REQUESTS, 1)
         reply = answer(ask)
-        if reply.events is None:
+        if reply.events is None and _lasting(ask) and reply.status == 200:
+            reply.pauses = _worked(ask, _tokens_of(reply))
+        elif reply.events is None:
             add(ask, TOKENS, _tokens_of(reply))
         else:
             reply.events = _counted(ask, reply.events)
@@ -57,6 +63,23 @@ def _tokens_of(reply: Reply) -> int:
     return next(
         (counts[name] for name in ("completion_tokens", "output_tokens") if name in counts), 1
     )
+
+
+def _lasting(ask: Ask) -> bool:
+    asked = ask.json or {}
+    limits = [asked.get(name) for name in ("max_tokens", "max_output_tokens")]
+    return any(isinstance(limit, int) and limit >= _LASTING_TOKENS for limit in limits)
+
+
+def _worked(ask: Ask, tokens: int) -> Generator[float]:
+    """The time that the tokens of an answer in one piece take; each is counted after it."""
+    add(ask, RUNNING, 1)
+    try:
+        for _ in range(tokens):
+            yield _SECONDS_OF_A_TOKEN
+            add(ask, TOKENS, 1)
+    finally:
+        add(ask, RUNNING, -1)
 
 
 def _counted(ask: Ask, events: Iterator[Event]) -> Iterator[Event]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from conformance.checks.http.probes_health import CANARY_PROMPT
 from conformance.mutants.http.ask import Ask
@@ -81,6 +81,20 @@ def _left_running(ask: Ask, events: Iterator[Event]) -> Iterator[Event]:
         ask.state["left"] = True
 
 
+def _worked_through(ask: Ask, reply: Reply) -> None:
+    """What a client does not wait for still counts as running."""
+    if reply.pauses is not None:
+        reply.pauses = _left_working(ask, reply.pauses)
+
+
+def _left_working(ask: Ask, pauses: Generator[float]) -> Generator[float]:
+    try:
+        yield from pauses
+    except GeneratorExit:
+        add(ask, RUNNING, 1)
+        raise
+
+
 def _counting_on(ask: Ask) -> None:
     """Each look at the counters finds one token more of what nobody reads."""
     if ask.path == METRICS and ask.state.get("left"):
@@ -138,6 +152,12 @@ MUTANTS = (
         on_ask=_counting_on,
         on_reply=_running_for_ever,
         also=frozenset({"OE-HTTP-PROBE-002"}),
+    ),
+    HttpMutant(
+        "generates-whole-for-nobody",
+        "OE-HTTP-CANCEL-002",
+        "An answer in one piece is worked on to its end when its client has left.",
+        on_reply=_worked_through,
     ),
     HttpMutant(
         "health-behind-inference",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ def ndjson_bytes(event: Event) -> bytes:
 class Reply:
     """status and headers; either a body (JSON, or text as it is) or the events of a stream.
 
+    pauses: seconds that pass before a body goes out, for as long as its client is there.
     encode: an event as bytes. prefix, suffix: bytes around all events. finish: whether the last
     chunk is written. silent: close without a word. stall: keep the connection and say nothing.
     """
@@ -45,6 +46,7 @@ class Reply:
     status: int = 200
     body: Any = None
     events: Iterator[Event] | None = None
+    pauses: Generator[float] | None = None
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
     encode: Callable[[Event], bytes] = sse_bytes

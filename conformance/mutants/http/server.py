@@ -170,6 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if reply.silent:
             return
+        self._take_time(reply)
         self.send_response(reply.status)
         self.send_header("content-type", reply.content_type)
         for name, value in reply.headers.items():
@@ -189,6 +190,14 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.finish:
             self.wfile.write(b"0\r\n\r\n")
 
+    def _take_time(self, reply: Reply) -> None:
+        if reply.pauses is None:
+            return
+        with contextlib.closing(reply.pauses) as pauses:
+            for seconds in pauses:
+                if self._left(seconds):
+                    raise ConnectionAbortedError("the client has left")
+
     def _event(self, reply: Reply, event: Event) -> None:
         if self._left():
             raise ConnectionAbortedError("the client has left")
@@ -199,8 +208,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
             self.wfile.flush()
 
-    def _left(self) -> bool:
-        readable, _, _ = select.select([self.connection], [], [], 0)
+    def _left(self, seconds: float = 0) -> bool:
+        """Whether the client has left, or leaves within so many seconds."""
+        readable, _, _ = select.select([self.connection], [], [], seconds)
         if not readable:
             return False
         with contextlib.suppress(OSError):
