@@ -247,8 +247,8 @@ MUTANTS = (
         "OE-CORE-DISC-008",
         "The instance id is made again while the process runs.",
         each((*BOTH_INFOS, CAPABILITIES), _instance_renewed),
-        # The load stream keeps the true one.
-        frozenset({"OE-CORE-CAP-017"}),
+        # The load keeps the true one.
+        frozenset({"OE-CORE-CAP-017", "OE-LOAD-002"}),
     ),
     Mutant(
         "model-listed-twice",

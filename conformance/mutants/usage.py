@@ -79,6 +79,8 @@ MUTANTS = (
         "OE-CORE-USE-001",
         "The account is computed and never attached.",
         {GENERATE: edited(_drop)},
+        # The end that is an error has none either.
+        frozenset({"OE-CORE-USE-008"}),
     ),
     Mutant(
         "counts-last-step",

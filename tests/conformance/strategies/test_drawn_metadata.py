@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from conformance.oracle.metadata import KNOWN_KEYS, PREFIX, PRIORITIES, PRIORITY, malformed
+from conformance.oracle.trace import Parent, parent_kind
 from conformance.strategies.metadata import (
     MALFORMED,
     TOO_LARGE,
@@ -53,3 +54,11 @@ def test_keys_are_whose_they_should_be(
 def test_trace_context_can_be_sent(value: str) -> None:
     """GRPC carries every traceparent and tracestate."""
     assert legal_metadata((("traceparent", value),))
+
+
+@drawn
+@given(valid_parents(), future_parents())
+def test_parents_are_of_their_kind(valid: str, future: str) -> None:
+    """Also the simplest ones, with which Hypothesis begins: an id of zeros is none."""
+    assert parent_kind(valid) is Parent.VALID
+    assert parent_kind(future) is Parent.FUTURE
