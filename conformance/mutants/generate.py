@@ -247,5 +247,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "OE-CORE-GEN-033",
         "The handler opens the stream, and then validates the request.",
         {GENERATE: _speaks_first},
+        # A refusal of log probabilities is one too, and no more the first thing said.
+        frozenset({"OE-CORE-GEN-026"}),
     ),
 )
