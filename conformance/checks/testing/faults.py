@@ -28,10 +28,10 @@ UNKNOWN_KIND = 9999
 # Outputs of requests that a fault is to hit, or to leave alone.
 TOKENS = 8
 # How long the engine is to make no progress: far more than a step takes, or a busy machine adds.
-WEDGED_MS = 1200
+WEDGED_MS = 1500
 # Seconds of it that must be seen: messages that were on their way come late, and the fault may
 # have struck before the answer to InjectFault arrived.
-SILENT_SECONDS = 0.7
+SILENT_SECONDS = 0.9
 # Seconds in which requests must go on after that.
 GO_ON_SECONDS = 5.0
 
