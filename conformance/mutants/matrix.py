@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.model.status import Status
+from conformance.mutants.ended import whole
 from conformance.mutants.methods import BOTH_INFOS, BOTH_MODEL_INFOS, CAPABILITIES
 from conformance.mutants.mutant import Mutant
 from conformance.mutants.proxy import proxied
@@ -120,7 +121,7 @@ def run_plain(
                 return
 
     with proxied(target.address, variant) as front:
-        report = _whole(run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids)), note))
+        report = whole(run(_options(target, front, OTHERS, jobs, seed, Selection(ids=ids)), note))
     return Plain(_broken(report), methods)
 
 
@@ -150,7 +151,7 @@ def _unrelated(
             return {}
         with proxied(target.address, mutant) as front:
             options = _options(target, front, OTHERS, at_once, seed, Selection(ids=ids))
-            broken = _broken(_whole(run(options)))
+            broken = _broken(whole(run(options)))
         ids = tuple(broken)
     return broken
 
@@ -191,15 +192,6 @@ def _options(
         jobs=jobs,
         selection=Selection() if selection is None else selection,
     )
-
-
-def _whole(report: Report) -> Report:
-    """The report of a run that came to its end. These runs have no time limit, so what ended
-    another one early was Ctrl-C, which `run` answers with a partial report.
-    """
-    if report.ended_early:
-        raise KeyboardInterrupt
-    return report
 
 
 def _broken(report: Report) -> dict[str, str]:

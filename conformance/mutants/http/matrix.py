@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance.model.status import Status
+from conformance.mutants.ended import whole
 from conformance.mutants.http.fixture import options_for
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.server import serving
 from conformance.runner.budget import Budget
-from conformance.runner.report import Report
 from conformance.runner.run import run_http
 
 # All tables whole: they are short, and a call takes milliseconds here.
@@ -68,15 +68,6 @@ def run_http_matrix(
         listener(trial)
         trials.append(trial)
     return tuple(trials)
-
-
-def whole(report: Report) -> Report:
-    """The report of a run that came to its end. These have no time limit, so what ended another
-    one early was a signal, which `run_http` answers with a partial report.
-    """
-    if report.ended_early:
-        raise KeyboardInterrupt
-    return report
 
 
 def _broken(

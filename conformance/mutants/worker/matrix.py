@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
 from conformance.model.status import Status
+from conformance.mutants.ended import whole
 from conformance.mutants.worker import accounts, statuses
 from conformance.mutants.worker.mutant import WorkerMutant
 from conformance.mutants.worker.right import (
@@ -87,20 +88,20 @@ def try_worker(mutant: WorkerMutant, *, own_only: bool = False) -> WorkerTrial:
     related = {mutant.requirement, *mutant.also}
     with faulty(mutant) as options:
         selection = Selection(ids=(mutant.requirement,))
-        own = run_http(replace(options, selection=selection, slow_factor=_IMPATIENT))
+        own = whole(run_http(replace(options, selection=selection, slow_factor=_IMPATIENT)))
     [judged] = [each for each in own.judgements if each.requirement == mutant.requirement]
     collateral: dict[str, str] = {}
     if not own_only:
         rest = Selection(excluded=tuple(sorted(related)))
         with faulty(mutant) as options:
-            collateral = broken(run_http(replace(options, selection=rest, budget=OTHERS)))
+            collateral = broken(whole(run_http(replace(options, selection=rest, budget=OTHERS))))
     return WorkerTrial(mutant, judged.status, judged.detail, collateral)
 
 
 def plain_worker_broken() -> dict[str, str]:
     """What the right worker breaks: nothing, or the trials prove nothing."""
     with faulty(RIGHT) as options:
-        return broken(run_http(options))
+        return broken(whole(run_http(options)))
 
 
 def broken(report: Report) -> dict[str, str]:

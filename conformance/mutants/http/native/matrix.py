@@ -10,8 +10,9 @@ from conformance.http.limits import DEFAULT
 from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
 from conformance.model.status import Status
+from conformance.mutants.ended import whole
 from conformance.mutants.http.ask import MODEL, Ask
-from conformance.mutants.http.matrix import BUDGET, PATIENCE, HttpTrial, whole
+from conformance.mutants.http.matrix import BUDGET, PATIENCE, HttpTrial
 from conformance.mutants.http.mutant import HttpMutant
 from conformance.mutants.http.native import lmstudio, ollama, tgi
 from conformance.mutants.http.reply import Reply
