@@ -37,7 +37,7 @@ class KVCache:
     """Keys and values of each layer, none unless they lie in memory as said for a CPU."""
 
     def __post_init__(self) -> None:
-        """Make the views once: a view of each layer in each step took 5 % of it for one request."""
+        """Make the views once, not for each layer in each step."""
         parts = self.keys.transpose(2, 3), self.values.transpose(2, 3)
         flat = all(part.is_contiguous() for part in parts)
         layers = zip(*parts, strict=True) if flat else ()
