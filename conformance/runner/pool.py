@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from conformance.checks.base import Interrupted
@@ -13,6 +14,17 @@ from conformance.runner.events import CheckFinished, CheckStarted, Listener
 from conformance.runner.opened import Link, Opened
 from conformance.runner.plan import Row
 from conformance.runner.result import CheckResult
+
+_NOTICE = 0.2
+"""Seconds after which Ctrl-C is noticed at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """What a thread takes its rows from, with others, and how it ended."""
+
+    waiting: queue.SimpleQueue[Row]
+    end: Future[None] = field(default_factory=Future)
 
 
 @dataclass(slots=True)
@@ -26,7 +38,6 @@ class Pool:
     results: dict[str, CheckResult] = field(default_factory=dict)
     _connections: list[Link] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _crash: BaseException | None = None
 
     def run(self, rows: Sequence[Row], jobs: int) -> None:
         """Judge every row; returns when all are done or the session is stopped. Beside several
@@ -48,30 +59,33 @@ class Pool:
 
     def _run(self, *shares: tuple[Sequence[Row], int]) -> None:
         """Judge lists of rows side by side, each with that many workers."""
-        workers = [worker for rows, jobs in shares for worker in self._workers(rows, jobs)]
-        for worker in workers:
-            worker.start()
+        workers = [worker for rows, jobs in shares for worker in _workers(rows, jobs)]
         try:
             for worker in workers:
-                worker.join()
+                threading.Thread(target=self._work, args=(worker,), name="check").start()
+            ends = [worker.end for worker in workers]
+            # A signal that the system gives to another thread does not wake this one.
+            while wait(ends, timeout=_NOTICE).not_done:
+                continue
         except BaseException:
             self.stop()
-            for worker in workers:
-                worker.join()
+            wait([worker.end for worker in workers if not worker.end.cancel()])
             raise
-        if self._crash is not None:
-            raise self._crash
+        for worker in workers:
+            worker.end.result()
 
-    def _workers(self, rows: Sequence[Row], jobs: int) -> list[threading.Thread]:
-        waiting: queue.SimpleQueue[Row] = queue.SimpleQueue()
-        for row in rows:
-            waiting.put(row)
-        return [
-            threading.Thread(target=self._work, args=(waiting,), name=f"check-{number}")
-            for number in range(min(jobs, len(rows)))
-        ]
+    def _work(self, worker: _Worker) -> None:
+        if not worker.end.set_running_or_notify_cancel():
+            return
+        try:
+            self._judge_rows(worker.waiting)
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            self.session.stop.set()
+            worker.end.set_exception(error)
+        else:
+            worker.end.set_result(None)
 
-    def _work(self, waiting: queue.SimpleQueue[Row]) -> None:
+    def _judge_rows(self, waiting: queue.SimpleQueue[Row]) -> None:
         connection: Link = self.session.connect()
         with self._lock:
             self._connections.append(connection)
@@ -85,9 +99,6 @@ class Pool:
                     self._judge(row, row.check, connection)
         except Interrupted:
             return
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that joins
-            self._crash = error
-            self.session.stop.set()
         finally:
             with self._lock:
                 self._connections.remove(connection)
@@ -103,6 +114,13 @@ class Pool:
     def _tell_started(self, row: Row) -> None:
         with self._lock:
             self.listener(CheckStarted(row.requirement.id))
+
+
+def _workers(rows: Sequence[Row], jobs: int) -> list[_Worker]:
+    waiting: queue.SimpleQueue[Row] = queue.SimpleQueue()
+    for row in rows:
+        waiting.put(row)
+    return [_Worker(waiting) for _ in range(min(jobs, len(rows)))]
 
 
 def _waits(row: Row) -> bool:

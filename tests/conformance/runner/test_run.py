@@ -16,7 +16,7 @@ from conformance.runner.run import run
 from conformance.runner.selection import Selection
 from oe_wire import v1
 from tests.conformance.fake_engine import Behaviour, FakeEngine, Stream
-from tests.conformance.runner.build import make_check, options
+from tests.conformance.runner.build import ROW, make_check, options
 
 LONG = v1.GenerateRequest(request_id=FRESH_ID, model="fake-model", prompt="a")
 LONG.stopping.max_tokens = 200
@@ -142,7 +142,8 @@ def test_a_run_that_ends_early_is_partial_and_leaves_nothing_running(
         live.wait_event(1, timeout=10)
         running.set()
         if reason is SkipReason.INTERRUPTED:
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            # The system may give a signal to any thread of a process, not only to the main one.
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         probe.finish(live)
 
     checks = {
@@ -162,6 +163,32 @@ def test_a_run_that_ends_early_is_partial_and_leaves_nothing_running(
             break
         freed.wait(0.05)
     assert engine.active == {}
+
+
+def test_ctrl_c_while_workers_start_ends_those_that_have(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report comes after their checks have ended, not beside them."""
+    running, ended = threading.Event(), threading.Event()
+
+    def body(probe: Probe, case: Case) -> None:
+        running.set()
+        try:
+            probe.generate(case)
+        finally:
+            ended.set()
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name.startswith("check"):
+            running.wait(10)
+            raise KeyboardInterrupt
+
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    report = run(options(engine), checks={ROW: make_check(body, table=[Case(LONG)])})
+    assert report.ended_early == SkipReason.INTERRUPTED
+    assert ended.is_set()
 
 
 def test_a_crash_of_a_listener_is_not_swallowed(engine: FakeEngine) -> None:
