@@ -18,6 +18,9 @@ from conformance.runner.result import CheckResult
 _NOTICE = 0.2
 """Seconds after which Ctrl-C is noticed at the latest."""
 
+_WAITERS = 2
+"""Workers for checks that mostly wait: one of them waits about as long as all the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
@@ -41,13 +44,13 @@ class Pool:
 
     def run(self, rows: Sequence[Row], jobs: int) -> None:
         """Judge every row; returns when all are done or the session is stopped. Beside several
-        jobs, checks that mostly wait have a worker of their own: they cost the target nothing.
+        jobs, checks that mostly wait have workers of their own: they cost the target nothing.
         """
         shared = [row for row in rows if not row.exclusive]
         apart = jobs > 1
         waiting = [row for row in shared if apart and _waits(row)]
         working = [row for row in shared if not (apart and _waits(row))]
-        self._run((waiting, 1), (working, jobs))
+        self._run((waiting, _WAITERS), (working, jobs))
         self._run(([row for row in rows if row.exclusive], 1))
 
     def stop(self) -> None:

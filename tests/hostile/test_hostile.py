@@ -21,7 +21,7 @@ from tests.hostile.behaviours import HOSTILE
 from tests.hostile.http2 import HostileServer
 
 # The run's own limit, and what a loaded machine may take to start Python and to clean up.
-READY = 1.0
+READY = 2.0
 GENEROUS = 60.0
 MEMORY = 2 << 30
 PROGRAM = f"""
