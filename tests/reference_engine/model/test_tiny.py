@@ -36,7 +36,7 @@ def test_shape_and_end_token() -> None:
     assert loaded.config.vocab_size == loaded.tokenizer.vocab_size == 1024
     assert loaded.config.eos_token_ids == (0,)
     assert loaded.tokenizer.eos_token_ids == {0}
-    assert 1.5e6 < sum(p.numel() for p in load_hf(TINY)[0].parameters()) < 2e6
+    assert 4e5 < sum(p.numel() for p in load_hf(TINY)[0].parameters()) < 6e5
 
 
 def test_loss_on_unseen_text_is_far_below_chance() -> None:
@@ -52,7 +52,7 @@ def test_loss_on_unseen_text_is_far_below_chance() -> None:
 def test_greedy_text_looks_like_python() -> None:
     """Step by step through the cache, the model continues a method with its body."""
     loaded = load_model("tiny")
-    ids = loaded.tokenizer.encode("class Reader:\n    def __init__(self, name")
+    ids = loaded.tokenizer.encode("class Reader:\n    def __init__(self, path, mode=None")
     total = len(ids) + 24
     cache = KVCache.allocate(loaded.config, blocks_for(total), BLOCK_SIZE)
     table, new, start = list(range(blocks_for(total))), ids, 0
