@@ -309,7 +309,7 @@ def test_finished_before_abort_skips(row: str) -> None:
     engine = StubEngine()
     engine.model.max_output_tokens = 2
     engine.model.generation.max_num_sequences = 1
-    assert verdict(row, engine) == "skip"
+    assert verdict(row, engine, after_events=3) == "skip"
 
 
 @pytest.mark.parametrize("row", [f"ABORT-{number:03}" for number in range(3, 9)])
