@@ -13,7 +13,7 @@ from reference_engine.ranks.start import start_ranks
 from reference_engine.ranks.worker import RankSetup
 from reference_engine.server.deployment import PausedAdmission
 from tests.reference_engine.ranks import models
-from tests.reference_engine.server.admin_calls import (
+from tests.reference_engine.server.admin.calls import (
     ABORT,
     CONFIG,
     KEEP,

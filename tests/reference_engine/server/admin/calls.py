@@ -97,3 +97,8 @@ def waiting_pause(client: Client, **fields: Any) -> Iterator["grpc.Future[Any]"]
         yield call
     finally:
         call.cancel()
+
+
+def open_requests(client: Client) -> tuple[int, int]:
+    found = state(client)
+    return found.in_flight_requests, found.held_requests

@@ -8,7 +8,7 @@ import pytest
 
 from oe_wire import health, v1
 from reference_engine.server.deployment import PausedAdmission
-from tests.reference_engine.server.admin_calls import (
+from tests.reference_engine.server.admin.calls import (
     ABORT,
     ADMIN,
     CONFIG,

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from oe_wire import v1
 from reference_engine.server.deployment import PausedAdmission
-from tests.reference_engine.server.admin_calls import (
+from tests.reference_engine.server.admin.calls import (
     ABORT,
     CONFIG,
     KEEP,
