@@ -9,7 +9,6 @@ from typing import cast
 from google.protobuf.message import Message
 
 from conformance.checks.check import check
-from conformance.checks.core.abort_run import OPEN_SHARE, responses_of
 from conformance.checks.core.discovery_calls import INFERENCE, WATCH
 from conformance.checks.core.normal_end import ended_by_itself
 from conformance.checks.probe import Probe, describe
@@ -21,10 +20,12 @@ from conformance.wire.transcript import Transcript
 from oe_wire import health, v1
 
 # Tokens of the request that runs while the subscription is cancelled, by how much longer ones are
-# tried where it was not surely running then, and after how many of its messages that happens.
+# tried where it ended too soon after that, and after how many of its messages it happens.
 TOKENS = 24
 LONGER = (1, 6, 24)
 CANCEL_AFTER = 2
+# Seconds after which a cancellation has surely reached the engine and had its effect.
+NOTICE_SECONDS = 0.1
 
 
 def subscriptions(declared: Declared) -> Mapping[str, Message]:
@@ -67,19 +68,20 @@ def only_unsubscribes(probe: Probe, case: Case) -> None:
         ended_by_itself(probe, run.stream, "the generation")
         if run.ended:
             probe.fail("the other subscription to go on", describe(run.kept), run.kept)
-        if run.early:
+        if run.outlasted:
             return
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A generation and a subscription beside one that was cancelled. early: whether the generation
-    was surely running then. ended: whether the other subscription was over before it was closed.
+    """A generation and a subscription beside one that was cancelled. outlasted: whether the
+    generation went on for long enough to see what that does. ended: whether the other subscription
+    was over before it was closed.
     """
 
     stream: Transcript
     kept: Transcript
-    early: bool
+    outlasted: bool
     ended: bool
 
 
@@ -91,15 +93,14 @@ def _run(probe: Probe, case: Case, method: str, subscription: Message) -> Run:
         live.wait_event(1, timeout=limit)
     generation = probe.start_generate(case)
     generation.wait_event(CANCEL_AFTER)
+    at = generation.elapsed
     cancelled.cancel()
-    seen = len(generation.events)
     probe.finish(cancelled)
     stream = probe.finish(generation)
     ended = other.wait_end(0.0)
     other.cancel()
-    tokens = sum(len(response.token.tokens) for response in responses_of(stream)[:seen])
-    wanted = cast(v1.GenerateRequest, case.request).stopping.max_tokens
-    return Run(stream, probe.finish(other), tokens < OPEN_SHARE * wanted, ended)
+    last = max((event.seconds for event in stream.events), default=0.0)
+    return Run(stream, probe.finish(other), last - at >= NOTICE_SECONDS, ended)
 
 
 def _lengthened(probe: Probe, case: Case, factor: int) -> Case:
