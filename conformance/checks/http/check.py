@@ -15,6 +15,9 @@ HttpBody = Callable[[HttpProbe, Case], None]
 HttpTable = Callable[[HttpDeclared], Iterable[Case]]
 HttpStrategy = Callable[[HttpDeclared], SearchStrategy[Case]]
 
+# Parameters that only the scripted model has a use for.
+_SCRIPTED = frozenset({"script", "stop"})
+
 
 def empty_case(_: HttpDeclared) -> Iterable[Case]:
     """The table of a check that sends nothing of its own choice."""
@@ -40,6 +43,12 @@ def http_check(
 
 
 def params(*each: Mapping[str, object]) -> HttpTable:
-    """A table of cases that differ in their parameters only."""
+    """A table of cases that differ in their parameters only. Those that differ in nothing but what
+    the scripted model is asked are one case for any other model: it would be asked the same.
+    """
     cases = tuple(Case(params=one) for one in each)
-    return lambda _: cases
+    others: dict[str, Case] = {}
+    for case in cases:
+        told = {name: value for name, value in case.params.items() if name not in _SCRIPTED}
+        others.setdefault(repr(sorted(told.items())), case)
+    return lambda declared: cases if declared.scripted else tuple(others.values())

@@ -17,6 +17,7 @@ from conformance.checks.http.text_api import (
     ask,
     repeatable,
     same,
+    same_again,
     scripted_or_open,
     send,
     shown,
@@ -120,16 +121,18 @@ def _stop_case(probe: HttpProbe, api: TextApi, case: Case) -> tuple[str, str, st
 
 
 def released(probe: HttpProbe, api: TextApi, case: Case) -> None:
-    """What only began like a stop string is sent."""
-    stream = bool(case.params["stream"])
-    if probe.declared.scripted:
-        text, prompt = RUN.text, RUN.prompt
-    else:
-        text, prompt = repeatable(probe, api, OPEN_PROMPT, max_tokens=OPEN_TOKENS), OPEN_PROMPT
+    """What only began like a stop string is sent, whatever ends the answer: compared with the same
+    answer without a stop string.
+    """
+    prompt, stream = scripted_or_open(probe, RUN), bool(case.params["stream"])
+    most = int(case.params.get("max_tokens", OPEN_TOKENS))
+    text = repeatable(probe, api, prompt, stream=stream, max_tokens=most)
+    if not text:
+        probe.skip("an answer without text")
     stop = text[-4:] + "\u241e"
-    answer = ask(probe, api, prompt, stream=stream, stop=stop, max_tokens=OPEN_TOKENS, **GREEDY)
-    if not same(answer.text, text):
-        missing = len(text.lstrip(" ")) - len(answer.text.lstrip(" "))
+    answer = ask(probe, api, prompt, stream=stream, stop=stop, max_tokens=most, **GREEDY)
+    if answer.text != text:
+        missing = len(text) - len(answer.text)
         probe.fail("the whole text", f"{missing} characters are missing", answer.exchange)
 
 
@@ -169,7 +172,7 @@ def stream_equals_unary(probe: HttpProbe, api: TextApi, case: Case) -> None:
     if whole.text == parts.text and whole.finish == parts.finish:
         return
     if not probe.declared.scripted:
-        repeatable(probe, api, prompt, max_tokens=most)
+        same_again(probe, api, prompt, whole.text, max_tokens=most)
     if whole.text != parts.text:
         actual = f"{shown(parts.text)} as a stream, {shown(whole.text)} in one piece"
         probe.fail("the same text", actual, parts.exchange)
@@ -300,7 +303,8 @@ def prefix(probe: HttpProbe, api: TextApi, case: Case) -> None:
     if long.text.startswith(begin):
         return
     if not probe.declared.scripted:
-        repeatable(probe, api, prompt, max_tokens=large)
+        same_again(probe, api, prompt, short.text, max_tokens=small)
+        same_again(probe, api, prompt, long.text, max_tokens=large)
     probe.fail("a prefix of the longer answer", f"other {shown(short.text)}", short.exchange)
 
 

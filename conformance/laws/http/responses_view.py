@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from conformance.http.exchange import Exchange
-from conformance.http.json_text import JsonFault, parse_json
 from conformance.http.sse import SseStream, parse_sse
-from conformance.laws.http.view import DONE, answer_of, is_event_stream
+from conformance.laws.http.view import answer_of, done_in, is_event_stream, objects_in
 
 CONTRACT = "openai-responses"
 ENDS = {
@@ -90,15 +89,8 @@ def response_stream(exchange: Exchange) -> ResponseStream | None:
 @lru_cache(maxsize=64)
 def _stream(body: bytes) -> ResponseStream:
     sse = parse_sse(body)
-    events, done = [], []
-    for number, event in enumerate(sse.events):
-        if event.data.strip() == DONE:
-            done.append(number)
-            continue
-        value = parse_json(event.data.encode("utf-8", errors="surrogatepass"))
-        if not isinstance(value, JsonFault) and isinstance(value, dict):
-            events.append(NamedEvent(number, event.name, value))
-    return ResponseStream(sse, tuple(events), tuple(done))
+    events = (NamedEvent(number, event.name, value) for number, event, value in objects_in(sse))
+    return ResponseStream(sse, tuple(events), done_in(sse))
 
 
 def response_of(exchange: Exchange) -> dict[str, Any] | None:

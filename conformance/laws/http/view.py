@@ -9,10 +9,10 @@ from typing import Any, TypeGuard
 
 from conformance.http.exchange import Exchange
 from conformance.http.json_text import JsonFault, parse_json
-from conformance.http.sse import SseStream, parse_sse
+from conformance.http.sse import SseEvent, SseStream, parse_sse
 from conformance.runtimes.usage import SSE
 
-DONE = "[DONE]"
+_DONE = "[DONE]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +141,21 @@ def is_event_stream(exchange: Exchange) -> bool:
 @lru_cache(maxsize=64)
 def _stream(body: bytes) -> Stream:
     sse = parse_sse(body)
-    messages, done = [], []
+    messages = tuple(Message(number, value) for number, _, value in objects_in(sse))
+    return Stream(sse, messages, done_in(sse))
+
+
+def objects_in(sse: SseStream) -> Iterator[tuple[int, SseEvent, dict[str, Any]]]:
+    """Number, event and JSON object of each event that carries one."""
     for number, event in enumerate(sse.events):
-        if event.data.strip() == DONE:
-            done.append(number)
-            continue
         value = parse_json(event.data.encode("utf-8", errors="surrogatepass"))
         if not isinstance(value, JsonFault) and isinstance(value, dict):
-            messages.append(Message(number, value))
-    return Stream(sse, tuple(messages), tuple(done))
+            yield number, event, value
+
+
+def done_in(sse: SseStream) -> tuple[int, ...]:
+    """Numbers of the events that are [DONE]."""
+    return tuple(n for n, event in enumerate(sse.events) if event.data.strip() == _DONE)
 
 
 def answer_of(exchange: Exchange) -> dict[str, Any] | None:

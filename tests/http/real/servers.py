@@ -18,6 +18,7 @@ import pytest
 from conformance.http.origin import parse_origin
 from conformance.http.target import HttpTarget
 from conformance.model.status import SkipReason, Status
+from conformance.runner.budget import BUDGETS
 from conformance.runner.http_session import HttpOptions
 from conformance.runner.report import Report
 from conformance.runner.run import run_http
@@ -45,6 +46,7 @@ class RealServer:
         ids: tuple[str, ...] = (),
         excluded: tuple[str, ...] = (),
         slow_factor: float = 1.0,
+        budget: str = "standard",
     ) -> Report:
         """A run, of everything if nothing is selected."""
         return run_http(
@@ -55,6 +57,7 @@ class RealServer:
                 conditions=self.conditions,
                 context_tokens=self.context_tokens,
                 selection=Selection(ids=ids, excluded=excluded),
+                budget=BUDGETS[budget],
                 slow_factor=slow_factor,
                 seed=1,
             )

@@ -14,7 +14,7 @@ from conformance.runner.report import Report
 from conformance.runtimes.registry import runtime_profile
 from reference_engine.errors import ModelNotFoundError
 from reference_engine.model.catalog import locate
-from tests.http.real.servers import RealServer, free_port, profile_of, started, version_of
+from tests.http.real.servers import RealServer, free_port, profile_of, started, unjudged, version_of
 from tools.scripted_model import CONTEXT, GGUF_NAME
 
 SCRIPT = str(Path(__file__).with_name("llama_cpp_server.py"))
@@ -29,21 +29,48 @@ ERRORS = {
 }
 
 
+# Of a model that takes its time, so that an answer can be left before it is whole.
+OPEN_CONTEXT = 1024
+# Nothing says what these need: when the model ends by itself, where it cuts a character, or which
+# build it is. Whether an answer is still on its way when its client leaves, and whether it has
+# characters of several bytes, is up to the machine and the model.
+SILENT = frozenset(
+    {
+        "OE-HTTP-CHAT-011",
+        "OE-HTTP-CHAT-017",
+        "OE-HTTP-COMP-010",
+        "OE-HTTP-COMP-016",
+        "OE-HTTP-RESP-015",
+        "OE-HTTP-RESP-018",
+        "OE-HTTP-PROBE-003",
+        "OE-HTTP-CANCEL-002",
+        "OE-HTTP-CHAT-016",
+        "OE-HTTP-COMP-015",
+    }
+)
+
+
 @contextmanager
 def serving(
-    model: Path, log: Path, *, is_scripted: bool = True, shared: bool = False
+    model: Path,
+    log: Path,
+    *,
+    is_scripted: bool = True,
+    shared: bool = False,
+    context: int = CONTEXT,
 ) -> Iterator[RealServer]:
     """A server of the installed build, which is the last number of the package's version. shared:
     with one cache for all slots.
     """
     build = f"b{version_of('xllamacpp', INSTALL).rpartition('.')[2]}"
     profile, port = profile_of("llama-cpp", build, INSTALL), free_port()
-    words = [SCRIPT, str(model), str(port), str(SLOTS), *(["shared"] if shared else [])]
+    words = [SCRIPT, str(model), str(port), str(SLOTS), str(context)]
+    words += ["shared"] if shared else []
     stated = (*CONDITIONS, SHARED) if shared else CONDITIONS
     known = runtime_profile(profile).conditions
     with started(words, port, log) as origin:
         conditions = tuple(each for each in stated if each in known)
-        yield RealServer(origin, profile, conditions, CONTEXT, is_scripted)
+        yield RealServer(origin, profile, conditions, context, is_scripted)
 
 
 @pytest.fixture(name="server", scope="module")
@@ -102,14 +129,20 @@ def test_errors_inside_a_stream(scripted: Path, tmp_path: Path) -> None:
     assert passed & set(ERRORS.values()) == known
 
 
-def test_another_model_shows_no_other_deviations(tmp_path: Path) -> None:
-    """With SmolLM2, of which nothing is known exactly: the rows that need few tokens."""
+def test_another_model_shows_the_same_deviations(tmp_path: Path) -> None:
+    """SmolLM2, of whose answers nothing is known: all deviations but those that only the scripted
+    model shows, none besides, and nothing else goes unjudged.
+    """
     try:
         model, _ = locate("smollm2")
     except ModelNotFoundError as missing:
         pytest.skip(str(missing))
-    with serving(model, tmp_path / "log", is_scripted=False) as server:
-        report = server.judged(ids=("OE-HTTP-ERR-00?", "OE-HTTP-CHAT-00?", "OE-HTTP-CHAT-031"))
+    with serving(model, tmp_path / "log", is_scripted=False, context=OPEN_CONTEXT) as server:
+        report = server.judged(budget="quick")
     assert report.comparison is not None
     assert report.comparison.problems == ()
-    assert {"OE-HTTP-ERR-006", "OE-HTTP-CHAT-031"} <= set(report.comparison.known)
+    deviations = runtime_profile(server.profile).deviations
+    always = {each.requirement for each in deviations if not each.scripted}
+    assert always <= set(report.comparison.known) <= {each.requirement for each in deviations}
+    assert report.unchecked == ()
+    assert unjudged(report) <= SILENT

@@ -50,23 +50,40 @@ def stop_leaks(shape: Shape) -> Change:
 
 def held_for_ever(shape: Shape) -> Change:
     """What began like a stop string is never sent."""
+    in_streams = held_at_the_end(shape, "stop", "length")
 
     def held(ask: Ask, reply: Reply) -> None:
-        stop = (ask.json or {}).get("stop")
-        if not isinstance(stop, str) or UNBEGUN not in stop:
-            return
-        begun = stop[:-1]
-        if reply.events is not None:
-            events = list(reply.events)
-            last = [event for event in events if _has_text(shape, event)][-1]
-            holder = shape.part(last.data["choices"][0])
-            holder[shape.field] = holder[shape.field].removesuffix(begun)
-            reply.events = iter(events)
-        elif reply.status == 200:
+        begun = _begun(ask)
+        in_streams(ask, reply)
+        if begun and reply.events is None and reply.status == 200:
             holder = shape.whole(reply.body["choices"][0])
             holder[shape.field] = holder[shape.field].removesuffix(begun)
 
     return held
+
+
+def held_at_the_end(shape: Shape, *reasons: str) -> Change:
+    """The same in streams only, and only where the answer ends for one of the reasons."""
+
+    def held(ask: Ask, reply: Reply) -> None:
+        begun = _begun(ask)
+        if not begun or reply.events is None:
+            return
+        events = list(reply.events)
+        end = next(event for event in events if is_finish(event))
+        if end.data["choices"][0]["finish_reason"] in reasons:
+            last = [event for event in events if _has_text(shape, event)][-1]
+            holder = shape.part(last.data["choices"][0])
+            holder[shape.field] = holder[shape.field].removesuffix(begun)
+        reply.events = iter(events)
+
+    return held
+
+
+def _begun(ask: Ask) -> str:
+    """The end of the answer that a stop string begins like, if it is one that only begins."""
+    stop = (ask.json or {}).get("stop")
+    return stop[:-1] if isinstance(stop, str) and UNBEGUN in stop else ""
 
 
 def half_characters(shape: Shape) -> Change:

@@ -7,6 +7,7 @@ from conformance.mutants.http.shape import Json, finish, messages
 from conformance.mutants.http.text.changes import (
     cut_characters_differ,
     half_characters,
+    held_at_the_end,
     held_for_ever,
     stop_leaks,
     stream_loses_a_token,
@@ -84,6 +85,12 @@ FAULTS = (
         "released",
         "What is held back is lost at the end.",
         change=held_for_ever,
+    ),
+    TextFault(
+        "held-at-the-limit",
+        "released",
+        "A stream loses what is held back when the limit ends the answer.",
+        change=lambda shape: held_at_the_end(shape, "length"),
     ),
     TextFault(
         "half-characters",
