@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
+
+from conformance.http.json_text import parse_json
 
 MAX_LINE_BYTES = 256 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -26,6 +29,17 @@ class SseEvent:
     id: str = ""
     start: int = 0
     end: int = 0
+
+    @property
+    def value(self) -> Any:
+        """The JSON value that the data is, or a JsonFault."""
+        return parse_json(self.data.encode())
+
+    @property
+    def fields(self) -> dict[str, Any] | None:
+        """The JSON object that the data is; None when it is anything else."""
+        value = self.value
+        return value if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from conformance.http.exchange import Exchange
 from conformance.http.json_text import JsonFault, parse_json
 from conformance.http.ndjson import parse_ndjson
-from conformance.http.sse import parse_sse
+from conformance.http.sse import SseEvent, parse_sse
 from conformance.records.record import (
     MOST_MICROSECONDS,
     MOST_TOKENS,
@@ -90,7 +90,7 @@ def _frames(exchange: Exchange, *, stream: bool) -> tuple[tuple[Frame, ...], boo
     if stream and exchange.media_type == SSE:
         parsed = parse_sse(body)
         frames = tuple(
-            Frame(event.start, event.end, event.data, _value(event.data), event.name)
+            Frame(event.start, event.end, event.data, _value(event), event.name)
             for event in parsed.events
         )
         return frames, not parsed.faults and not parsed.unfinished
@@ -104,8 +104,8 @@ def _frames(exchange: Exchange, *, stream: bool) -> tuple[tuple[Frame, ...], boo
     return (Frame(0, len(body), "", value),), True
 
 
-def _value(text: str) -> Any:
-    value = parse_json(text.encode("utf-8", errors="surrogatepass"))
+def _value(event: SseEvent) -> Any:
+    value = event.value
     return None if isinstance(value, JsonFault) else value
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.http.exchange import Exchange, describe
-from conformance.http.json_text import JsonFault, parse_json
+from conformance.http.json_text import JsonFault
 from conformance.http.ndjson import parse_ndjson
-from conformance.http.sse import parse_sse
+from conformance.http.sse import SseEvent, parse_sse
 from conformance.model.registry import Registry
 from conformance.reports.http_redact import redacted
 from conformance.runner.result import Failure
@@ -52,7 +52,7 @@ def moments(exchange: Exchange, *, payloads: bool) -> Iterator[Moment]:
     if exchange.media_type == SSE:
         for event in parse_sse(body).events:
             named = {"event": event.name} if event.name else {}
-            yield exchange.when(event.end), named | {"data": _data(event.data, payloads)}
+            yield exchange.when(event.end), named | {"data": _data(event, payloads)}
     elif exchange.media_type == NDJSON:
         for line in parse_ndjson(body).lines:
             yield exchange.when(line.end), line.value if payloads else redacted(line.value)
@@ -124,8 +124,8 @@ def _timeline(exchange: Exchange, marked: int | None, payloads: bool) -> Iterato
     yield f"{exchange.ending.seconds:8.3f} s        end: {describe(exchange)}"
 
 
-def _data(text: str, payloads: bool) -> Any:
-    value = parse_json(text.encode("utf-8", errors="surrogatepass"))
+def _data(event: SseEvent, payloads: bool) -> Any:
+    text, value = event.data, event.value
     if isinstance(value, JsonFault):
         # Terminators such as [DONE]; anything longer may be output.
         return text if payloads or len(text) <= 8 else f"<{len(text)} characters>"

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from conformance.http.exchange import Exchange
-from conformance.http.json_text import JsonFault, parse_json
 from conformance.http.ndjson import parse_ndjson
 from conformance.http.sse import parse_sse
 
@@ -16,10 +15,8 @@ SSE, NDJSON = "text/event-stream", "application/x-ndjson"
 def objects(exchange: Exchange) -> Iterator[dict[str, Any]]:
     """The JSON objects of a response, in order: one for a plain body, one for each event."""
     if exchange.media_type == SSE:
-        for event in parse_sse(exchange.body).events:
-            value = parse_json(event.data.encode("utf-8", errors="surrogatepass"))
-            if not isinstance(value, JsonFault) and isinstance(value, dict):
-                yield value
+        events = parse_sse(exchange.body).events
+        yield from (value for event in events if (value := event.fields) is not None)
     elif exchange.media_type == NDJSON:
         yield from (line.value for line in parse_ndjson(exchange.body).lines)
     elif isinstance(exchange.json, dict):

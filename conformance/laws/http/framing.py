@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conformance.http.exchange import End, Exchange
-from conformance.http.json_text import JsonFault, parse_json
+from conformance.http.json_text import JsonFault
 from conformance.http.sse import parse_sse
 from conformance.laws.http.law import Finding, Ruling, http_law
 from conformance.laws.http.view import is_event_stream, streaming
@@ -73,7 +73,7 @@ def data(exchange: Exchange, declared: HttpDeclared) -> Ruling:
     for number, event in enumerate(parse_sse(exchange.body).events):
         if event.data in {"[DONE]", *ends}:
             continue
-        value = parse_json(event.data.encode("utf-8", errors="surrogatepass"))
+        value = event.value
         if isinstance(value, JsonFault):
             return Finding("one JSON object in each event", value.problem, number)
         if not isinstance(value, dict):

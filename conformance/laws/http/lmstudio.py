@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.http.exchange import Exchange
-from conformance.http.json_text import JsonFault, parse_json
 from conformance.http.sse import parse_sse
 from conformance.laws.http.law import Finding, Ruling, http_law
 from conformance.laws.http.view import is_count, undisturbed
@@ -22,12 +21,8 @@ def events_of(exchange: Exchange) -> list[tuple[str, dict[str, Any]]] | None:
     """Name and data of each event of a stream; None when there is none."""
     if exchange.status != 200 or exchange.media_type != SSE:
         return None
-    found = []
-    for event in parse_sse(exchange.body).events:
-        value = parse_json(event.data.encode())
-        if not isinstance(value, JsonFault) and isinstance(value, dict):
-            found.append((event.name, value))
-    return found
+    events = parse_sse(exchange.body).events
+    return [(event.name, value) for event in events if (value := event.fields) is not None]
 
 
 def result_of(exchange: Exchange) -> dict[str, Any] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.http.exchange import Exchange
-from conformance.http.json_text import JsonFault, parse_json
 from conformance.http.sse import parse_sse
 from conformance.laws.http.law import Finding, Ruling, http_law
 from conformance.laws.http.view import undisturbed
@@ -20,8 +19,8 @@ def messages_of(exchange: Exchange) -> list[dict[str, Any]] | None:
     """The objects of a stream; None when there is none, or an error in it."""
     if exchange.status != 200 or exchange.media_type != SSE:
         return None
-    values = [parse_json(event.data.encode()) for event in parse_sse(exchange.body).events]
-    found = [v for v in values if not isinstance(v, JsonFault) and isinstance(v, dict)]
+    values = [event.fields for event in parse_sse(exchange.body).events]
+    found = [value for value in values if value is not None]
     return None if any("error" in value for value in found) else found
 
 

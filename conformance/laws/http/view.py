@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, TypeGuard
 
 from conformance.http.exchange import Exchange
-from conformance.http.json_text import JsonFault, parse_json
 from conformance.http.sse import SseEvent, SseStream, parse_sse
 from conformance.runtimes.usage import SSE
 
@@ -148,8 +147,7 @@ def _stream(body: bytes) -> Stream:
 def objects_in(sse: SseStream) -> Iterator[tuple[int, SseEvent, dict[str, Any]]]:
     """Number, event and JSON object of each event that carries one."""
     for number, event in enumerate(sse.events):
-        value = parse_json(event.data.encode("utf-8", errors="surrogatepass"))
-        if not isinstance(value, JsonFault) and isinstance(value, dict):
+        if (value := event.fields) is not None:
             yield number, event, value
 
 
