@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import cast
 
 from conformance.checks import steering
 from conformance.checks.check import check
 from conformance.checks.core.abort_run import (
     END_SECONDS,
+    OPEN_SHARE,
     abort_status,
     abort_table,
+    delivered,
     margin,
+    responses_of,
     run_abort,
     send_abort,
 )
@@ -55,18 +59,21 @@ def abort_everything(probe: Probe, case: Case) -> None:
     at_rest(probe)
     live = _begun(probe, case, case.params["requests"])
     first = abort_all(probe, live)
+    answered = [stream.elapsed for stream in live]
     limit = probe.pace.required(END_SECONDS) + margin(probe)
     probe.wait_until(lambda: all(stream.done for stream in live), limit)
     in_time = [stream.done for stream in live]
     for stream in live:
         stream.cancel()
-    ends = zip([probe.finish(stream) for stream in live], in_time, strict=True)
+    ends = [probe.finish(stream) for stream in live]
     if abort_status(first) != "ABORTED":
         wanted = f"ABORTED for {len(live)} active requests"
         probe.fail(wanted, abort_status(first), first)
-    for ended, soon in ends:
+    for ended, soon, at in zip(ends, in_time, answered, strict=True):
         if not soon:
             probe.fail("the end of every request", f"one still ran after {limit:.1f} s", ended)
+        if _ran_on(ended, at):
+            probe.fail("the end of every request", "one ran to its full length", ended)
     steering.idle(probe)
     again: list[Transcript] = []
 
@@ -88,6 +95,16 @@ def _begun(probe: Probe, case: Case, count: int) -> list[LiveCall]:
     if any(stream.done for stream in live):
         probe.skip("a request ended before everything could be aborted")
     return live
+
+
+def _ran_on(stream: Transcript, at: float) -> bool:
+    """Whether a request reached its length that was far from it `at` seconds into its call: a fast
+    engine does so within the time in which an aborted one has to end.
+    """
+    wanted = cast(v1.GenerateRequest, stream.request).stopping.max_tokens
+    before = [event for event in stream.events if event.seconds <= at]
+    reasons = [response.finished.reason for response in responses_of(stream)]
+    return v1.FINISH_REASON_LENGTH in reasons and delivered(before, 0) < OPEN_SHARE * wanted
 
 
 def _later(declared: Declared) -> Iterable[Case]:

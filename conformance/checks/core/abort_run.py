@@ -67,7 +67,7 @@ class AbortRun:
         return frozenset(
             index
             for index in range(self.sequences)
-            if index not in ended and _delivered(before, index) < OPEN_SHARE * self.wanted
+            if index not in ended and delivered(before, index) < OPEN_SHARE * self.wanted
         )
 
 
@@ -181,7 +181,8 @@ def responses_of(stream: Transcript) -> list[v1.GenerateResponse]:
     return [cast(v1.GenerateResponse, message) for message in stream.messages]
 
 
-def _delivered(events: Iterable[Event], index: int) -> int:
+def delivered(events: Iterable[Event], index: int) -> int:
+    """Tokens of an output among the events of its stream."""
     messages = [cast(v1.GenerateResponse, event.message) for event in events]
     return sum(
         len(message.token.tokens)
