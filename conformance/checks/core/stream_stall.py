@@ -64,6 +64,7 @@ class Stall:
     advice="Give each stream a bounded queue of its own, time its writes, and end it with "
     "EngineError OVERLOADED (retryable) only when nothing was read for response_stall_timeout_ms.",
     table=_stalls,
+    waits=SHORT_SECONDS,
 )
 def stalled_reader(probe: Probe, case: Case) -> None:
     """A reader that stalls for a while goes on; one that stalls for too long is told so; nobody

@@ -117,6 +117,7 @@ def _initial_time(probe: Probe) -> int:
     "OE-LOAD-049",
     advice="End a stream whose deadline has passed with DEADLINE_EXCEEDED, and leave every other "
     "stream and the load alone.",
+    waits=DEADLINE_SECONDS,
 )
 def deadline_ends_stream(probe: Probe, _: Case) -> None:
     """A stream lives until its deadline; another one and GetLoad go on."""
