@@ -77,17 +77,23 @@ def test_held_id_is_taken(hold):
     assert finish(call).code is OK
 
 
-@pytest.mark.parametrize("begun", [True, False], ids=["kept", "held"])
-def test_abort_of_one_that_does_not_run(hold, begun):
-    """Abort of a kept or held request ends it at once as CANCELLED; it does not come back."""
-    if not begun:
+@pytest.fixture(name="not_running", params=["kept", "held"])
+def fixture_not_running(hold, request):
+    """A request that began before a pause or came during it, and its call."""
+    if request.param == "held":
         pause(hold)
-    request = long_request()
-    call = hold.start_generate(request)
+    generation = long_request()
+    call = hold.start_generate(generation)
     call.initial_metadata()
-    if begun:
+    if request.param == "kept":
         next(call)
         pause(hold)
+    return generation, call
+
+
+def test_abort_of_one_that_does_not_run(hold, not_running):
+    """Abort of a kept or held request ends it at once as CANCELLED; it does not come back."""
+    request, call = not_running
     assert hold.abort(request.request_id).message.status == v1.ABORT_STATUS_ABORTED
     outcome = finish(call)
     assert outcome.ends()[0].reason == v1.FINISH_REASON_CANCELLED
@@ -97,17 +103,9 @@ def test_abort_of_one_that_does_not_run(hold, begun):
     assert hold.free_blocks == hold.total_blocks
 
 
-@pytest.mark.parametrize("begun", [True, False], ids=["kept", "held"])
-def test_cancellation_of_one_that_does_not_run(hold, begun):
+def test_cancellation_of_one_that_does_not_run(hold, not_running):
     """A caller that goes away frees its request, its id and its blocks during the pause."""
-    if not begun:
-        pause(hold)
-    request = long_request()
-    call = hold.start_generate(request)
-    call.initial_metadata()
-    if begun:
-        next(call)
-        pause(hold)
+    _, call = not_running
     call.cancel()
     assert eventually(lambda: open_requests(hold) == (0, 0))
     assert eventually(lambda: hold.free_blocks == hold.total_blocks)
