@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from conformance.model.case import FRESH_ID, Case
 from conformance.oracle.limits import limits_of, window
@@ -15,6 +16,9 @@ PROSE = "Once upon a time"
 # Asked for by a request that is meant to be cut short: seconds of work on any engine, and little
 # of it is done. Engines with a smaller window are asked for what fits.
 LONG_TOKENS = 4096
+# By how much longer a request is tried when a shorter one ended before what had to happen while
+# it ran: how soon that is, no rule says.
+LONGER = (1, 6, 24)
 
 
 def takes_tokens(declared: Declared) -> bool:
@@ -68,6 +72,17 @@ def long_request(
         request.sampling.num_sequences = sequences
         request.sampling.temperature = 1.0
     return request
+
+
+def ever_longer(declared: Declared, case: Case) -> Iterator[Case]:
+    """The case's request for LONGER times its tokens, as far as the limits go."""
+    request = cast(v1.GenerateRequest, case.request)
+    for factor in LONGER:
+        longer = v1.GenerateRequest()
+        longer.CopyFrom(request)
+        wanted = factor * request.stopping.max_tokens
+        longer.stopping.max_tokens = fitting_tokens(declared, wanted)
+        yield replace(case, request=longer)
 
 
 def token_ids(declared: Declared, count: int) -> Sequence[int]:

@@ -43,11 +43,13 @@ class Outcome:
 
 
 @contextmanager
-def probing(engine: FakeEngine, requirement: str) -> Iterator[Probe]:
-    """A probe on a connection of its own."""
-    with Connection(Target(engine.address)) as connection:
+def probing(
+    engine: FakeEngine, requirement: str, *, address: str = "", pace: Pace = FAST
+) -> Iterator[Probe]:
+    """A probe on a connection of its own. address: that of a proxy before the engine."""
+    with Connection(Target(address or engine.address)) as connection:
         spending = Spending(max_requests=10_000, max_tokens=1_000_000)
-        yield Probe(requirement, connection, engine.declared, FAST, spending, threading.Event())
+        yield Probe(requirement, connection, engine.declared, pace, spending, threading.Event())
 
 
 def run_check(engine: FakeEngine, check: Check, examples: int = 0) -> Outcome:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
 
 from conformance.checks.admin.admin_calls import RESUME, granted, pause, resumed
 from conformance.checks.check import check
 from conformance.checks.core.judging import finishes, outcome
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
-from conformance.strategies.simple import fitting_tokens, long_request
+from conformance.strategies.simple import ever_longer, long_request
 from conformance.wire.declared import Declared
 from conformance.wire.live_call import LiveCall
 from conformance.wire.transcript import Transcript
 from oe_wire import v1
 
-# Tokens of an output that is held in the middle, and by how much longer ones are tried, twice,
-# where the request had ended before the pause began: how soon that is, no rule says.
+# Tokens of an output that is held in the middle; more where it had ended before the pause began.
 KEPT_TOKENS = 64
-LONGER = (1, 6, 24)
 # Without a message for this long a stream counts as stopped; messages on their way take less.
 QUIET_SECONDS = 0.3
 # A stream must have stopped within these seconds.
@@ -41,8 +38,7 @@ def _kept(declared: Declared) -> Iterable[Case]:
 )
 def keep_loses_nothing(probe: Probe, case: Case) -> None:
     """A kept request stops, goes on after the resume, and yields what it yields undisturbed."""
-    for factor in LONGER:
-        longer = _lengthened(probe, case, factor)
+    for longer in ever_longer(probe.declared, case):
         held = _held(probe, longer)
         if not (held.over and finishes(held.stream)):
             break
@@ -85,15 +81,6 @@ def _held(probe: Probe, case: Case) -> Held:
     if stream.rejected:
         probe.skip(f"the request was refused: {describe(stream)}")
     return Held(stopped, over, back, stream)
-
-
-def _lengthened(probe: Probe, case: Case, factor: int) -> Case:
-    """The case's request for so many times the tokens, as far as the limits go."""
-    request = v1.GenerateRequest()
-    request.CopyFrom(cast(v1.GenerateRequest, case.request))
-    wanted = factor * request.stopping.max_tokens
-    request.stopping.max_tokens = fitting_tokens(probe.declared, wanted)
-    return replace(case, request=request)
 
 
 def _stopped(probe: Probe, live: LiveCall) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass
 
 from google.protobuf.message import Message
 
@@ -14,15 +13,14 @@ from conformance.checks.core.normal_end import ended_by_itself
 from conformance.checks.probe import Probe, describe
 from conformance.model.case import Case
 from conformance.strategies import simple_request
-from conformance.strategies.simple import PROSE, fitting_tokens
+from conformance.strategies.simple import PROSE, ever_longer
 from conformance.wire.declared import Declared
 from conformance.wire.transcript import Transcript
 from oe_wire import health, v1
 
-# Tokens of the request that runs while the subscription is cancelled, by how much longer ones are
-# tried where it ended too soon after that, and after how many of its messages it happens.
+# Tokens of the request that runs while the subscription is cancelled, more where it ended too soon
+# after that, and after how many of its messages it happens.
 TOKENS = 24
-LONGER = (1, 6, 24)
 CANCEL_AFTER = 2
 # Seconds after which a cancellation has surely reached the engine and had its effect.
 NOTICE_SECONDS = 0.1
@@ -59,8 +57,8 @@ def only_unsubscribes(probe: Probe, case: Case) -> None:
     subscription = subscriptions(probe.declared).get(method)
     if subscription is None:
         probe.skip("the engine does not advertise this subscription")
-    for factor in LONGER:
-        run = _run(probe, _lengthened(probe, case, factor), method, subscription)
+    for longer in ever_longer(probe.declared, case):
+        run = _run(probe, longer, method, subscription)
         if not run.kept.events and run.ended:
             probe.skip(f"the engine refuses the subscription: {describe(run.kept)}")
         if run.stream.rejected:
@@ -101,11 +99,3 @@ def _run(probe: Probe, case: Case, method: str, subscription: Message) -> Run:
     other.cancel()
     last = max((event.seconds for event in stream.events), default=0.0)
     return Run(stream, probe.finish(other), last - at >= NOTICE_SECONDS, ended)
-
-
-def _lengthened(probe: Probe, case: Case, factor: int) -> Case:
-    """The case's request for so many times the tokens, as far as the limits go."""
-    request = v1.GenerateRequest()
-    request.CopyFrom(cast(v1.GenerateRequest, case.request))
-    request.stopping.max_tokens = fitting_tokens(probe.declared, factor * TOKENS)
-    return replace(case, request=request)

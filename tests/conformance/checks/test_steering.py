@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import grpc
 import pytest
 
-from conformance.checks.probe import Probe, Spending
 from conformance.checks.steering import undo
 from conformance.mutants.mutant import Exchange, Mutant
 from conformance.mutants.proxy import proxied
-from conformance.wire.connection import Connection
 from conformance.wire.pace import Pace
-from conformance.wire.target import Target, parse_address
 from oe_wire import v1
 from tests.conformance.fake_engine import FakeEngine
+from tests.conformance.run_check import probing
 
 INFO = "openengine.v1.Control/GetServerInfo"
 ROW = "OE-CORE-GEN-001"
@@ -56,10 +53,8 @@ def test_the_way_back_is_tried_twice(silent: int, code: grpc.StatusCode, calls: 
     with (
         FakeEngine() as engine,
         proxied(engine.address, mutant) as front,
-        Connection(Target(parse_address(front))) as connection,
+        probing(engine, ROW, address=front, pace=Pace(slow_factor=0.2)) as probe,
     ):
-        pace, spending = Pace(slow_factor=0.2), Spending(10, 10)
-        probe = Probe(ROW, connection, engine.declared, pace, spending, threading.Event())
         call = undo(probe, INFO, v1.GetServerInfoRequest())
     assert call.ending.code is code
     assert behaviour.seen == calls

@@ -18,6 +18,7 @@ import trustme
 from conformance.wire.connection import Connection
 from conformance.wire.target import Target
 from oe_wire.services import handlers
+from tests.conformance.wire.servers import Serve
 
 # Far above what anything here takes: reached only when a test is going to fail.
 LONG = 20.0
@@ -44,9 +45,6 @@ class RawHandler(grpc.GenericRpcHandler):
     def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
         answer = self.paths.get(details.method)
         return None if answer is None else grpc.unary_stream_rpc_method_handler(answer)
-
-
-Serve = Callable[..., str]
 
 
 @pytest.fixture

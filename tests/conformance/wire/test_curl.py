@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ from conformance.wire.curl import curl_line, octal
 from conformance.wire.target import Target
 from conformance.wire.tls import load_tls
 from oe_wire import v1
+from tests.conformance.wire.servers import Serve
 
 LONG = 20.0
 INFO = "openengine.v1.Control/GetServerInfo"
 GENERATE = "openengine.v1.Inference/Generate"
-
-Serve = Callable[..., str]
 
 
 def _curl_has_http2() -> bool:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -9,18 +8,16 @@ import pytest
 import trustme
 
 from conformance.errors import ConfigError, UnreachableError
-from conformance.wire.connection import Connection
 from conformance.wire.declared import TargetClass
 from conformance.wire.detect import DRAFT, RELEASED, detect
 from conformance.wire.target import Target
 from conformance.wire.tls import Tls
 from oe_wire import v1
+from tests.conformance.wire.servers import Connect, Serve
 
 LONG = 20.0
 SINGLE = "/openengine.v1.OpenEngine/GetEngineInfo"
 
-Serve = Callable[..., str]
-Connect = Callable[..., Connection]
 Services = dict[str, dict[str, Any]]
 
 

@@ -6,14 +6,11 @@ from typing import Any
 import grpc
 import pytest
 
-from conformance.wire.connection import Connection
 from conformance.wire.declared import Declared, TargetClass
 from conformance.wire.pace import Pace
 from conformance.wire.warm_up import PROMPT, PROMPT_IDS, warm_up
 from oe_wire import v1
-
-Serve = Callable[..., str]
-Connect = Callable[..., Connection]
+from tests.conformance.wire.servers import Connect, Serve
 
 
 def declared(**model: Any) -> Declared:
